@@ -10,25 +10,25 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// An answer is one of those that a task chooses.
+// An answer is one of a task's answers.
 type answer struct {
 	task   *task
 	choice int
-	text   *tokenizer.Stream // nil without a tokenizer, and where there is a reader
-	reader *reader           // of a turn in a conversation, or nil
-	calls  []string          // ids of calls
+	text   *tokenizer.Stream // nil if there is no tokenizer, or a reader
+	reader *reader           // of a conversation's turn, or nil
+	calls  []string          // ids of tool calls
 	stops  stopMatcher
 
-	unsent Event // tokens whose text is held back
+	unsent Event // the next event
 	first  time.Time
-	last   time.Time     // when the first and the last token were there
+	last   time.Time     // when the first and the last token arrived
 	texts  time.Duration // spent on text
 	lines  bool          // the text has a line break
 	finish Finish
 	ended  bool
 }
 
-// begin makes a the answer of that number.
+// begin sets a to answer number choice of t.
 func (a *answer) begin(t *task, choice int) {
 	*a = answer{task: t, choice: choice, stops: stopMatcher{stops: t.settings.Stop}}
 	if t.turn != nil {
@@ -39,7 +39,8 @@ func (a *answer) begin(t *task, choice int) {
 	a.finish = Finish{Reason: FinishLength, Usage: Usage{PromptTokens: len(t.prompt)}}
 }
 
-// take passes a token on and reports whether the answer goes on.
+// take adds a sampled token, and the forced tokens before it, to the answer. It sends an event and
+// reports whether the answer continues.
 func (a *answer) take(r *engine.Result) (more bool, err error) {
 	a.last = time.Now()
 	if a.first.IsZero() {
@@ -76,14 +77,13 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 	return true, a.send()
 }
 
-// late reports whether the answer has had its time.
+// late reports whether the answer has exceeded [Generation.MaxTime].
 func (a *answer) late() bool {
 	most := a.task.settings.MaxTime
 	return most > 0 && a.lines && a.last.Sub(a.first) >= most
 }
 
-// push adds what a token brings to the next event, and reports whether a stop string ends
-// the answer.
+// push adds a token's text to the next event. It reports whether a stop string ends the answer.
 func (a *answer) push(id int32) (stopped bool) {
 	switch {
 	case a.reader != nil:
@@ -99,7 +99,8 @@ func (a *answer) push(id int32) (stopped bool) {
 	return false
 }
 
-// saw adds the events of a turn to the next event.
+// saw adds the events of a turn to the next event. It reports whether a stop string ends the
+// answer.
 func (a *answer) saw(events []turn.Event) (stopped bool) {
 	for _, e := range events {
 		switch e.Kind {
@@ -132,13 +133,14 @@ func (a *answer) saw(events []turn.Event) (stopped bool) {
 	return false
 }
 
-// count keeps a token's id for the next event.
+// count adds a token's id to the next event.
 func (a *answer) count(id int32) {
 	a.finish.Usage.CompletionTokens++
 	a.unsent.Tokens = append(a.unsent.Tokens, id)
 }
 
-// note keeps what is wanted of a token for the next event.
+// note adds a sampled token's id, and its times and log-probabilities if the request asks for them,
+// to the next event.
 func (a *answer) note(r *engine.Result) {
 	a.count(r.Token)
 	if r.Trace != nil {
@@ -154,8 +156,8 @@ func (a *answer) note(r *engine.Result) {
 	}
 }
 
-// pass adds text to the next event, but for what is held back for a stop string, and
-// reports whether one ends the answer.
+// pass adds text to the next event, except an end that could begin a stop string. It reports
+// whether a stop string ends the answer.
 func (a *answer) pass(text string) (stopped bool) {
 	out, stop := a.stops.push(text)
 	a.lines = a.lines || strings.Contains(out, "\n")
@@ -165,7 +167,7 @@ func (a *answer) pass(text string) (stopped bool) {
 	return stop != ""
 }
 
-// measure fills in how the answer was served.
+// measure sets the cached tokens and timings of the finish.
 func (a *answer) measure(s engine.Stats) {
 	a.finish.Usage.CachedTokens = s.Cached
 	a.finish.Timings = Timings{
@@ -173,7 +175,7 @@ func (a *answer) measure(s engine.Stats) {
 	}
 }
 
-// rest adds the text that was held back, when no token follows.
+// rest adds the text that was held back to the last event.
 func (a *answer) rest() {
 	stopped := false
 	switch {
@@ -193,7 +195,7 @@ func (a *answer) end() error {
 	return a.send()
 }
 
-// send sends what was not sent before.
+// send sends the next event and begins a new one.
 func (a *answer) send() error {
 	e := a.unsent
 	a.unsent = Event{}

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// ids are n of a small vocabulary.
+// ids returns n token ids of a small vocabulary.
 func ids(n int) []int32 {
 	list := make([]int32, n)
 	for i := range list {
@@ -20,15 +20,14 @@ func ids(n int) []int32 {
 	return list
 }
 
-// A prefix that was computed before is found again, by whole pages of 32 tokens, and
-// changes nothing.
+// A cached prefix is found again, in whole pages of 32 tokens, and does not change the answer.
 func TestCachedPrefix(t *testing.T) {
 	for name, options := range map[string][]modeltest.Option{
 		"plain": {modeltest.Context(1024)}, "window": {modeltest.Context(1024), modeltest.Window(40)}, "Q8_0": {modeltest.Context(1024), modeltest.DType(tensor.Q8_0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := realizar.Generation{MaxTokens: new(40), IgnoreEnd: true, Sampling: realizar.Sampling{Temperature: 1, Seed: 9}}
-			// alone is the answer of a model that has seen nothing.
+			// alone returns the answer of a model with an empty cache.
 			alone := func(prompt []int32) []int32 {
 				return generate(t, open(t, realizar.Options{}, options...), realizar.Request{PromptTokens: prompt, Generation: g}).tokens
 			}
@@ -49,7 +48,7 @@ func TestCachedPrefix(t *testing.T) {
 			prompt := ids(100)
 			first := ask(prompt, "", 0)
 			ask(prompt, "", 96)
-			ask(prompt[:64], "", 32) // the last token chooses, so it is run
+			ask(prompt[:64], "", 32) // the last token always runs, for its logits
 			ask(slices.Concat(prompt, first, ids(30)), "", 128)
 			ask(slices.Concat(prompt[:50], prompt), "", 32)
 			ask(prompt, "another", 0)
@@ -58,13 +57,13 @@ func TestCachedPrefix(t *testing.T) {
 	}
 }
 
-// Answers share a cache that has room for one of them, and are those that they are
-// alone, whether or not the host keeps what is taken from them.
+// Answers that share a cache with room for one of them equal those that run alone, with and without
+// a host cache.
 func TestSmallCache(t *testing.T) {
 	const context = 256
 	path := modeltest.Llama(t, modeltest.Context(context))
 	const parallel = 6
-	memory, err := describe(t, path).Memory(realizar.Options{Parallel: parallel, Memory: 1}) // what one takes
+	memory, err := describe(t, path).Memory(realizar.Options{Parallel: parallel, Memory: 1}) // of one answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +122,7 @@ func TestParseCache(t *testing.T) {
 	}
 }
 
-// Every cache answers, and in the same numbers alike.
+// Every cache format works, and caches with the same number format give the same answer.
 func TestCaches(t *testing.T) {
 	prompt := ids(70)
 	answer := func(o realizar.Options) []int32 {

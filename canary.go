@@ -9,9 +9,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A canary notices that weights change which are read from a mapped file: whoever writes
-// into that file changes what the model says. It has sums of parts of them, evenly apart,
-// and computes one after another again.
+// A canary detects writes to a mapped file from which a running model reads weights. It keeps
+// checksums of evenly spaced parts of the weights and verifies them one after another.
 type canary struct {
 	file    *modelfile.File
 	damaged func(error)
@@ -19,7 +18,7 @@ type canary struct {
 	parts   []canaryPart
 
 	mu     sync.Mutex
-	found  map[int]error // parts that are not what they were
+	found  map[int]error // by part that has changed
 	ending chan struct{}
 	ended  sync.WaitGroup
 }
@@ -31,17 +30,18 @@ type canaryPart struct {
 	sum    uint64
 }
 
-// The parts of a page each, and how many are looked at at once, once in a pause: a round
-// takes less than a minute. It is the waking that costs, so it is not done for each part.
+// A canary verifies canaryLooks parts after each canaryPause, so a round takes less than a minute.
+// Most of the cost is in waking up, so it verifies several parts at a time.
 const (
-	canaryParts = 1024
-	canaryBytes = 4 << 10
+	canaryParts = 1024    // at most
+	canaryBytes = 4 << 10 // of a part
 	canaryLooks = 20
 	canaryPause = time.Second
 )
 
-// newCanary takes the sums of weights, which lie in file. damaged is told when they are
-// not what they were, and by nil when they are again.
+// newCanary computes the checksums of weights, which are views of file. The canary calls damaged
+// with an error when a part has changed, and with nil when all parts are restored. damaged may be
+// nil.
 func newCanary(file *modelfile.File, weights []*tensor.Tensor, damaged func(error)) (*canary, error) {
 	c := &canary{file: file, damaged: damaged, seed: maphash.MakeSeed(), found: map[int]error{}, ending: make(chan struct{})}
 	total := 0
@@ -65,7 +65,7 @@ func newCanary(file *modelfile.File, weights []*tensor.Tensor, damaged func(erro
 	return c, nil
 }
 
-// sum is that of a part as it is now.
+// sum returns the current checksum of a part.
 func (c *canary) sum(part int) (sum uint64, err error) {
 	p := &c.parts[part]
 	err = c.file.Guard(func() error {
@@ -75,12 +75,12 @@ func (c *canary) sum(part int) (sum uint64, err error) {
 	return sum, err
 }
 
-// look compares a part with what it was.
+// look verifies the checksum of a part.
 func (c *canary) look(part int) {
 	p := &c.parts[part]
 	sum, err := c.sum(part)
 	if err == nil && sum != p.sum {
-		err = &modelfile.FormatError{File: c.file.Path(), Tensor: p.tensor.Name, Offset: -1, Err: modelfile.ErrFormat, Problem: "it is not what it was when the model was loaded: something writes into the file; replace files by renaming others, and open the model again"}
+		err = &modelfile.FormatError{File: c.file.Path(), Tensor: p.tensor.Name, Offset: -1, Err: modelfile.ErrFormat, Problem: "it has changed since the model was loaded: another program writes to the file; replace model files by renaming, and open the model again"}
 	}
 	c.mu.Lock()
 	before := len(c.found)
@@ -98,7 +98,7 @@ func (c *canary) look(part int) {
 	}
 }
 
-// damage is what is wrong with a part, or nil.
+// damage returns the error of a part that has changed, or nil.
 func (c *canary) damage() error {
 	if c == nil {
 		return nil
@@ -111,7 +111,7 @@ func (c *canary) damage() error {
 	return nil
 }
 
-// start looks at one part after another until stop.
+// start verifies one part after another until stop is called.
 func (c *canary) start() {
 	if len(c.parts) == 0 {
 		return

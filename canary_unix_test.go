@@ -12,7 +12,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// What is written into a model's file is noticed and named, and that it is whole again.
+// The canary reports a write to a model's file, with the tensor's name, and that the file is
+// restored.
 func TestCanary(t *testing.T) {
 	path := modeltest.Llama(t)
 	var told []error
@@ -68,8 +69,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// BenchmarkCanary is what a look takes at pages that are in no cache of the processor, and
-// of how much of a core that is.
+// BenchmarkCanary measures the verification of a part that is not in a CPU cache, and the share of
+// a core that the canary takes.
 func BenchmarkCanary(b *testing.B) {
 	m, err := Open(b.Context(), modeltest.Llama(b), Options{Device: "cpu", Activations: ActivationsF32})
 	if err != nil {
@@ -80,7 +81,7 @@ func BenchmarkCanary(b *testing.B) {
 	cold := make([]byte, 64<<20)
 	part := 0
 	for b.Loop() {
-		if part%64 == 0 { // so that what was looked at before has left the caches
+		if part%64 == 0 { // evict the model's pages from the CPU's caches
 			b.StopTimer()
 			for i := 0; i < len(cold); i += 64 {
 				cold[i]++

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// answers are the tokens of one answer by a model that is opened with o.
+// answers returns the tokens of an answer of a model opened with o.
 func answers(t *testing.T, path string, o Options) ([]int32, error) {
 	t.Helper()
 	m, err := Open(t.Context(), path, o)
@@ -36,7 +36,7 @@ func answers(t *testing.T, path string, o Options) ([]int32, error) {
 	return tokens, nil
 }
 
-// Checks change nothing where nothing is wrong.
+// Checks of a correct device do not change the answer.
 func TestChecks(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
 	want, err := answers(t, path, Options{Device: "cpu"})
@@ -56,12 +56,11 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A bent abacus chooses another token in its fourth step, and is seen to have computed
-// something else where bent is a layer's number.
+// A bent is an abacus with errors.
 type bent struct {
 	abacus
-	token bool
-	layer int
+	token bool // it returns a wrong token in the fourth step
+	layer int  // it shows wrong values of this layer in the second step
 }
 
 func (b *bent) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
@@ -100,17 +99,17 @@ func (e *bentExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 	return s, err
 }
 
-// What is found ends the request that it is of, and says what it is.
+// An error of a device ends its request and says what is wrong.
 func TestChecksFind(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
 	for _, test := range []struct {
 		what   string
 		bent   bent
 		o      Options
-		tokens int // before the error; -1: there is none
+		tokens int // tokens before the error; -1: no error
 		says   []string
 	}{
-		{"a token", bent{token: true, layer: -2}, Options{CheckArgmax: true}, 3, []string{"step 4", "kernel that chooses tokens"}},
+		{"a token", bent{token: true, layer: -2}, Options{CheckArgmax: true}, 3, []string{"step 4", "kernel that samples tokens"}},
 		{"an operation", bent{layer: 1}, Options{CheckReference: 3}, 1, []string{"step 2", "layer 1 ("}},
 		{"after the steps that are checked", bent{layer: 1}, Options{CheckReference: 1}, -1, nil},
 		{"a token, unchecked", bent{token: true, layer: -2}, Options{CheckReference: 4}, -1, nil},

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// collectAll is all that came of a request for n answers.
+// collectAll returns the n answers to a request.
 func collectAll(events func(func(realizar.Event, error) bool), n int) ([]answer, error) {
 	all := make([]answer, n)
 	for e, err := range events {
@@ -42,8 +42,7 @@ func generateAll(t *testing.T, m *realizar.Model, r realizar.Request) []answer {
 	return all
 }
 
-// An answer is the same however many others are asked for, and whether they run
-// side by side or after one another.
+// An answer does not depend on the number of choices, or on how many answers run at a time.
 func TestChoices(t *testing.T) {
 	random := realizar.Generation{MaxTokens: new(24), IgnoreEnd: true, Sampling: realizar.Sampling{Temperature: 1.3, Seed: 5, PresencePenalty: 0.5}}
 	var want []answer
@@ -72,7 +71,7 @@ func TestChoices(t *testing.T) {
 	g := random
 	g.Choices = 3
 	for i, a := range generateAll(t, m, realizar.Request{Prompt: "hello", Generation: g}) {
-		// A stop string ends the answers that have it, each where it does.
+		// A stop string ends each answer that has it.
 		text := []rune(a.text)
 		g.Stop = []string{string(text[len(text)/2 : len(text)/2+2])}
 		for j, b := range generateAll(t, m, realizar.Request{Prompt: "hello", Generation: g}) {
@@ -123,7 +122,7 @@ func TestMinTokens(t *testing.T) {
 		}
 	}
 	g := realizar.Generation{MaxTokens: new(3), MinTokens: 4}
-	if _, err := collect(m.Generate(t.Context(), &realizar.Request{Prompt: "hello", Generation: g})); !errors.Is(err, realizar.ErrRequest) || !strings.Contains(err.Error(), "at least 4 tokens, but at most 3") {
+	if _, err := collect(m.Generate(t.Context(), &realizar.Request{Prompt: "hello", Generation: g})); !errors.Is(err, realizar.ErrRequest) || !strings.Contains(err.Error(), "MinTokens is 4, above MaxTokens, which is 3") {
 		t.Errorf("at least 4 of 3 tokens: %v", err)
 	}
 }
@@ -185,7 +184,7 @@ func TestRequestErrors(t *testing.T) {
 	}{
 		{realizar.Generation{Choices: -1}, "-1 choices"},
 		{realizar.Generation{Choices: 1025}, "1025 choices; want 1 to 1024"},
-		{realizar.Generation{MinTokens: -1}, "at least -1 tokens"},
+		{realizar.Generation{MinTokens: -1}, "MinTokens is -1"},
 		{realizar.Generation{LogProbs: new(-1)}, "-1 likeliest"},
 		{realizar.Generation{LogProbs: new(257)}, "257 likeliest tokens; want 0 to 256"},
 		{realizar.Generation{PromptLogProbs: new(1000)}, "1000 likeliest tokens; want 0 to 256"},

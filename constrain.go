@@ -11,9 +11,9 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A masker is the constraint that a caller's function is.
+// A masker is the constraint of an answer that calls [Generation.Mask].
 type masker struct {
-	calls  *sync.Mutex // held during each, of all answers
+	calls  *sync.Mutex // shared by a request's answers, held during each call
 	mask   func(choice int, chosen []int32, mask []uint32) error
 	choice int
 	chosen []int32
@@ -27,7 +27,8 @@ func (m *masker) Next(chosen []int32, _ bool, mask []uint32) (forced []int32, er
 	return nil, m.mask(m.choice, m.chosen, mask)
 }
 
-// constrain is what makes the constraints of the answers to a prompt, or nil.
+// constrain returns a function that makes the constraint of each answer, or nil if answers have
+// none.
 func (m *Model) constrain(g *Generation, p *Prompt, account *budget.Account) (func(choice int) engine.Constraint, error) {
 	bind := g.Grammar.compiled
 	if p.turn != nil {
@@ -39,7 +40,7 @@ func (m *Model) constrain(g *Generation, p *Prompt, account *budget.Account) (fu
 	}
 	switch {
 	case g.Mask != nil && (whole != nil || p.turn.bounded()):
-		return nil, fmt.Errorf("realizar: %w: a mask beside a grammar, tools or a budget of thought; want one of these", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: a mask together with a grammar, tools or a limit of reasoning; want one of these", ErrRequest)
 	case g.Mask != nil:
 		calls := new(sync.Mutex)
 		return func(choice int) engine.Constraint { return &masker{calls: calls, mask: g.Mask, choice: choice} }, nil
@@ -48,7 +49,7 @@ func (m *Model) constrain(g *Generation, p *Prompt, account *budget.Account) (fu
 	case m.tok == nil:
 		return nil, wrap(m.tokErr)
 	case g.IgnoreEnd && whole != nil:
-		return nil, fmt.Errorf("realizar: %w: an answer that goes on past its end has no grammar", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: IgnoreEnd together with a grammar or tools; want one of these", ErrRequest)
 	}
 	v := m.vocabulary()
 	if whole != nil {
@@ -64,20 +65,20 @@ func (m *Model) constrain(g *Generation, p *Prompt, account *budget.Account) (fu
 	}, nil
 }
 
-// A constraint keeps an answer to a grammar, and its thought to a number of tokens.
+// A constraint constrains an answer to a grammar, and its reasoning to a number of tokens.
 type constraint struct {
 	model      *Model
 	vocabulary *grammar.Vocabulary
-	grammar    *compiledGrammar // nil where it is not bound
-	bound      bool             // by state
-	state      grammar.State
+	bound      bool             // there is a grammar
+	grammar    *compiledGrammar // nil if not bound
+	state      grammar.State    // after the tokens so far
 	thought    *thought
-	next       []int32 // tokens that must come, where they cannot be forced
+	next       []int32 // tokens that must follow and that the engine could not be told to force
 	account    *budget.Account
 }
 
-// Next implements [engine.Constraint]. What a grammar grows by is the request's that makes it
-// grow, until that ends.
+// Next implements [engine.Constraint]. Memory by which the grammar grows is charged to the request
+// that makes it grow.
 func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
 	before := c.grammar.size()
 	if forced, err = c.allow(chosen, force, mask); err == nil {
@@ -89,7 +90,7 @@ func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []i
 	return forced, err
 }
 
-// allow is Next, but for what it takes.
+// allow implements Next without accounting for memory.
 func (c *constraint) allow(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
 	for _, id := range chosen {
 		if err := c.take(id); err != nil {
@@ -124,7 +125,7 @@ func (c *constraint) allow(chosen []int32, force bool, mask []uint32) (forced []
 	return forced, nil
 }
 
-// take goes on with a token of the answer.
+// take advances the state by a token of the answer.
 func (c *constraint) take(id int32) error {
 	if len(c.next) > 0 {
 		c.next = c.next[1:]
@@ -138,21 +139,19 @@ func (c *constraint) take(id int32) error {
 		if err := next.Err(); err != nil {
 			return c.grammar.failed(err)
 		}
-		return fmt.Errorf("realizar: token %d does not fit the grammar", id)
+		return fmt.Errorf("realizar: token %d does not match the grammar", id)
 	}
 	c.state = next
 	return nil
 }
 
-// The most bytes that are looked ahead for what is certain, and the most tokens that a
-// text's tokens may differ in by what follows it.
 const (
-	certainBytes = 512
-	openTokens   = 2
+	certainBytes = 512 // how far certain looks ahead
+	openTokens   = 2   // how many of a text's last tokens may depend on the text after it
 )
 
-// certain is the tokens that must follow, where there are several. The last tokens of a
-// text are left out as long as a longer one may stand in their place.
+// certain returns the tokens that must follow if there are at least two, and nil otherwise. It
+// leaves out the last tokens if a longer token could replace them.
 func (c *constraint) certain() []int32 {
 	text := c.state.Forced(certainBytes)
 	if len(text) < 2 {
@@ -164,7 +163,7 @@ func (c *constraint) certain() []int32 {
 		piece, rest := c.model.tok.Piece(id), text[offsets[i]:]
 		next, ok := states[i].Token(c.vocabulary, id)
 		if !ok || len(piece) > len(rest) || string(piece) != string(rest[:len(piece)]) {
-			return nil // the tokenizer writes the text otherwise where it stands alone
+			return nil // the tokenizer changes a text that stands alone, for example by a leading space
 		}
 		states, offsets = append(states, next), append(offsets, offsets[i]+len(piece))
 	}
@@ -175,12 +174,12 @@ func (c *constraint) certain() []int32 {
 		}
 	}
 	if n < 2 {
-		return nil // which saves nothing
+		return nil // forcing one token saves no step
 	}
 	return ids[:n]
 }
 
-// longer reports whether a token of more bytes than these may follow s.
+// longer reports whether a token of more than bytes bytes may follow s.
 func (c *constraint) longer(s grammar.State, bytes int) bool {
 	mask := make([]uint32, c.vocabulary.Words())
 	if s.Mask(c.vocabulary, mask) != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// thoughtTemplate writes a thought before each answer, empty where there is none.
+// thoughtTemplate writes reasoning before each answer, which may be empty.
 const thoughtTemplate = `{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.role == 'assistant' %}<think>
 {{ m.reasoning_content }}
@@ -22,8 +22,7 @@ const thoughtTemplate = `{% for m in messages %}<|im_start|>{{ m.role }}
 <think>
 {% endif %}`
 
-// An answer that continues a message is what the model writes behind the message's text, and
-// is read as text from its first character on.
+// An answer with Continue is the model's continuation of the last message, all of which is text.
 func TestContinue(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.Template(thoughtTemplate))
 	greedy := realizar.Generation{MaxTokens: new(8), IgnoreEnd: true}

@@ -16,116 +16,116 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Description is what a model's files say about it. Numbers that they do not
-// say are 0.
+// A Description describes a model by its files. Numbers that the files do not have are 0.
 type Description struct {
 	Path         string `json:"path"`
 	Format       string `json:"format"`     // "GGUF" or "safetensors"
-	FileBytes    int64  `json:"file_bytes"` // of the files that hold weights
+	FileBytes    int64  `json:"file_bytes"` // size of the files with weights
 	Name         string `json:"name,omitempty"`
-	Architecture string `json:"architecture,omitempty"` // as the files call it
+	Architecture string `json:"architecture,omitempty"` // as the files name it
 
-	// Problem says why the model cannot be run; empty when it can.
+	// Problem says why the model cannot be run. It is empty if the model can be run.
 	Problem string `json:"problem,omitempty"`
 
 	Parameters  int64        `json:"parameters"` // elements of all tensors
 	TensorCount int          `json:"tensor_count"`
-	DTypes      []DTypeShare `json:"dtypes"` // the largest first
+	DTypes      []DTypeShare `json:"dtypes"` // by descending bytes
 
 	Dimensions Dimensions `json:"dimensions"`
 
-	Tokenizer        *TokenizerDescription `json:"tokenizer,omitempty"`         // nil when there is none that can be used
+	Tokenizer        *TokenizerDescription `json:"tokenizer,omitempty"`         // nil if there is none that can be used
 	TokenizerProblem string                `json:"tokenizer_problem,omitempty"` // why Tokenizer is nil
 
-	ChatTemplate    bool   `json:"chat_template"`              // there is one that can be used
-	ToolTemplate    bool   `json:"tool_template"`              // and another one for conversations with tools
-	TemplateProblem string `json:"template_problem,omitempty"` // why one that is there cannot be used
+	ChatTemplate    bool   `json:"chat_template"`              // there is a chat template that can be used
+	ToolTemplate    bool   `json:"tool_template"`              // there is a separate one for conversations with tools
+	TemplateProblem string `json:"template_problem,omitempty"` // why the chat template cannot be used
 
-	// Sampling is what the model's makers recommend, nil where they do not.
+	// Sampling are the sampling parameters that the files recommend, or nil.
 	Sampling *Sampling `json:"-"`
 
-	// Tensors are in the order of the files, Metadata that of GGUF or of
-	// config.json. Plan is the program that runs the model, as text; empty when
-	// there is none.
-	Tensors  []TensorDescription `json:"-"`
-	Metadata []MetadataEntry     `json:"-"`
-	Plan     string              `json:"-"`
+	// Tensors are in the order of the files.
+	Tensors []TensorDescription `json:"-"`
+	// Metadata is that of the GGUF file, or config.json.
+	Metadata []MetadataEntry `json:"-"`
+	// Plan is the program that runs the model, as text. It is empty if the model cannot be run.
+	Plan string `json:"-"`
 
-	program *describe.Program // nil when there is none
+	program *describe.Program // nil if the model cannot be run
 }
 
-// A DTypeShare is what one number format takes of the weights.
+// A DTypeShare counts the tensors of one data type.
 type DTypeShare struct {
 	DType      tensor.DType `json:"-"`
 	Name       string       `json:"dtype"`
 	Tensors    int          `json:"tensors"`
 	Parameters int64        `json:"parameters"`
 	Bytes      int64        `json:"bytes"`
-	Share      float64      `json:"share"` // of the bytes of all tensors
+	Share      float64      `json:"share"` // of the bytes of all tensors, 0 to 1
 }
 
-// Dimensions are a decoder's numbers. Windows count layers by the number of
-// tokens that their attention sees; 0 is all of the past.
+// Dimensions are the sizes of a model.
 type Dimensions struct {
-	Layers  int         `json:"layers,omitempty"`
-	Hidden  int         `json:"hidden,omitempty"`
-	FFN     int         `json:"ffn,omitempty"`
-	Heads   int         `json:"heads,omitempty"`
-	KVHeads int         `json:"kv_heads,omitempty"`
-	HeadDim int         `json:"head_dim,omitempty"`
-	Vocab   int         `json:"vocab,omitempty"`
-	Context int         `json:"context,omitempty"` // tokens the model was made for
+	Layers  int `json:"layers,omitempty"`
+	Hidden  int `json:"hidden,omitempty"` // width of hidden states
+	FFN     int `json:"ffn,omitempty"`    // width of the feed-forward layers
+	Heads   int `json:"heads,omitempty"`
+	KVHeads int `json:"kv_heads,omitempty"`
+	HeadDim int `json:"head_dim,omitempty"`
+	Vocab   int `json:"vocab,omitempty"`
+	Context int `json:"context,omitempty"` // tokens that the model was trained for
+	// Windows has the number of layers by their attention window in tokens. 0 is an unlimited
+	// window.
 	Windows map[int]int `json:"windows,omitempty"`
 
-	// Of a mixture of experts: how many a layer has, how many of them a token, and their
-	// width.
+	// Experts, ExpertsUsed and ExpertFFN are, in a mixture of experts, the experts of a layer, the
+	// experts that compute each token, and the width of an expert.
 	Experts     int `json:"experts,omitempty"`
 	ExpertsUsed int `json:"experts_used,omitempty"`
 	ExpertFFN   int `json:"expert_ffn,omitempty"`
 
-	Encoder bool `json:"encoder,omitempty"` // the model reads texts and writes none
-	Labels  int  `json:"labels,omitempty"`  // of an encoder that ranks or classifies texts
+	Encoder bool `json:"encoder,omitempty"` // the model reads whole texts and generates none
+	Labels  int  `json:"labels,omitempty"`  // see [Model.Labels]
 }
 
-// A TokenizerDescription is what a tokenizer is.
+// A TokenizerDescription describes a tokenizer.
 type TokenizerDescription struct {
-	Kind      string  `json:"kind"`                            // "byte-level BPE" for example
-	Name      string  `json:"pre_tokenizer,omitempty"`         // of the rule that splits text before
-	Guessed   bool    `json:"pre_tokenizer_guessed,omitempty"` // the file does not name it
+	Kind      string  `json:"kind"`                            // for example "byte-level BPE"
+	Name      string  `json:"pre_tokenizer,omitempty"`         // rule that splits text before merges
+	Guessed   bool    `json:"pre_tokenizer_guessed,omitempty"` // the file does not name the rule
 	Vocab     int     `json:"vocab"`
 	BOS       string  `json:"bos,omitempty"`
 	EOS       string  `json:"eos,omitempty"`
-	EndTokens []int32 `json:"end_tokens,omitempty"` // that end an answer
+	EndTokens []int32 `json:"end_tokens,omitempty"` // ids that end an answer
 	AddsBOS   bool    `json:"adds_bos"`
 }
 
-// A TensorDescription is a tensor without its data.
+// A TensorDescription describes a tensor.
 type TensorDescription struct {
 	Name  string `json:"name"`
 	DType string `json:"dtype"`
 	Shape []int  `json:"shape"` // outermost dimension first
 	Bytes int64  `json:"bytes"`
 
-	// Parts are the tensors of the files that it is made of; nil where it is one of
-	// them. Its format and its bytes are then those that it has when it is read.
+	// Parts are the names of the tensors in the files that this tensor is composed of when it is
+	// read; DType and Bytes are those of the result. Parts is nil if the files have the tensor
+	// itself.
 	Parts []string `json:"parts,omitempty"`
 }
 
-// A MetadataEntry is one key of GGUF's metadata or of config.json. Value is of a
-// type that [modelfile.Meta] names.
+// A MetadataEntry is one key of a GGUF file's metadata or of config.json. [modelfile.Meta] lists
+// the types of Value.
 type MetadataEntry struct {
 	Key   string `json:"key"`
 	Type  string `json:"type"`
 	Value any    `json:"value"`
 }
 
-// Describe reads what a model's files say, without loading the model. A model
-// whose architecture is not known, or that lacks something, is described as far
-// as that goes: see [Description.Problem]. The error is that of a path that
-// leads to no model.
+// Describe reads the description of the model at path from its files, without loading the model. It
+// describes a model that cannot be run as far as possible and sets [Description.Problem]. It
+// returns an error only if path names no model.
 func Describe(path string) (*Description, error) { return DescribeWith(path, "") }
 
-// DescribeWith is [Describe] with a pre-tokenizer as in [Options].
+// DescribeWith is like [Describe] but uses preTokenizer as [Options.PreTokenizer].
 func DescribeWith(path, preTokenizer string) (*Description, error) {
 	f, err := modelfile.Open(path)
 	if err != nil {
@@ -198,7 +198,7 @@ func (d *Description) readProgram(f *modelfile.File) {
 		d.Dimensions.Windows[w]++
 	}
 	d.Plan = m.Program.String()
-	d.program = describe.NewProgram(m.Program) // the weights' data are views of a mapping that is about to go
+	d.program = describe.NewProgram(m.Program) // without weights, since the file is closed
 }
 
 func dimensions(s *arch.Spec) Dimensions {
@@ -247,11 +247,9 @@ func (d *Description) readText(f *modelfile.File, pre string) {
 	}
 }
 
-// TokenBytes is what choosing one token reads, in bytes, when its sequence holds
-// past tokens before it: all weights but the table of embeddings (its head is
-// read, whether tied to it or not), the keys and values that it attends to, and what
-// the model keeps by sequence.
-// It is 0 when the model cannot be run.
+// TokenBytes returns the bytes that the decode of one token reads after past tokens: all weights
+// including the head but without the embedding table, the keys and values that the token attends
+// to, and states per sequence. It is 0 if the model cannot be run.
 func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	if d.program == nil {
 		return 0
@@ -259,11 +257,10 @@ func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	return d.program.TokenBytes(past, c.dtype(a))
 }
 
-// TokenProducts is how many multiply-adds one token of a prompt takes in the
-// products with weights on the CPU: quantized with 8-bit activations, floats in
-// float32. What is computed for chosen tokens alone, as the head is, does not count,
-// nor does attention, whose work grows with the tokens before. Both are 0 when the
-// model cannot be run.
+// TokenProducts returns the number of multiply-adds that the prefill of one token takes in products
+// with weights on the CPU: quantized are those with 8-bit activations, floats those in float32. The
+// head and attention do not count: the head is computed for sampled tokens only, and attention
+// grows with the number of tokens. Both are 0 if the model cannot be run.
 func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 	if d.program == nil {
 		return 0, 0

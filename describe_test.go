@@ -128,7 +128,7 @@ func TestDescriptionMemory(t *testing.T) {
 	}
 }
 
-// All answers share one cache, which is as large as it may be.
+// All answers share one KV cache, which takes all the memory that it may.
 func TestDescriptionCache(t *testing.T) {
 	d := describe(t, modeltest.Llama(t, modeltest.HeadDim(32)))
 	memory := func(o realizar.Options) *realizar.Memory {
@@ -179,16 +179,16 @@ func TestDescriptionCache(t *testing.T) {
 	}
 }
 
-// What the device lays out for itself is part of the weights, and a head that is
-// the table of embeddings too counts once.
+// Weights that the device repacks are part of the weights, and a head that shares its tensor with
+// the embedding table counts once.
 func TestDescriptionResident(t *testing.T) {
 	q8 := modeltest.DType(tensor.Q8_0)
 	for _, test := range []struct {
 		name        string
 		options     []modeltest.Option
 		activations realizar.Activations
-		table       bool // is laid out
-		resident    bool
+		table       bool // the embedding table is repacked
+		resident    bool // any weight is repacked
 	}{
 		{"float32", nil, realizar.ActivationsAuto, false, false},
 		{"Q8_0", []modeltest.Option{q8}, realizar.ActivationsAuto, false, true},
@@ -207,7 +207,7 @@ func TestDescriptionResident(t *testing.T) {
 				least += x.Bytes
 			}
 		}
-		// Rows that are laid out side by side are padded to lines of a cache.
+		// Repacked rows are padded to cache lines.
 		padded := least + least/16
 		if m.Weights != max(weights, m.Resident) || m.Resident < least || m.Resident > padded || (m.Resident > 0) != test.resident {
 			t.Errorf("%s: %d bytes of weights, %d laid out; want %d, and %d to %d", test.name, m.Weights, m.Resident, weights, least, padded)
@@ -218,8 +218,8 @@ func TestDescriptionResident(t *testing.T) {
 	}
 }
 
-// Weights that are stored as several tensors are described as what they are read as,
-// and take memory of their own whatever they are multiplied with.
+// A weight that is stored as several tensors is described as the tensor that it is read as. It is
+// resident with every format of activations.
 func TestDescribeDerived(t *testing.T) {
 	for _, test := range []struct{ layout, dtype, parts string }{
 		{"fp8 blocks", "F8_E4M3_32", "weight weight_scale_inv"}, {"awq", "Q5_0", "qweight scales qzeros"}, {"packed symmetric", "Q4_0", "weight_packed weight_scale"},
@@ -262,8 +262,8 @@ func TestDescribeDerived(t *testing.T) {
 }
 
 func TestDescriptionTokenBytes(t *testing.T) {
-	const width = 2 * 2 * 16 * 2 // values that a token keeps
-	const table = 272 * 64 * 4   // of embeddings
+	const width = 2 * 2 * 16 * 2 // values of a token in the KV cache
+	const table = 272 * 64 * 4   // bytes of the embedding table
 	d := describe(t, modeltest.Llama(t))
 	var weights int64
 	for _, x := range d.Tensors {
@@ -275,7 +275,7 @@ func TestDescriptionTokenBytes(t *testing.T) {
 	for _, test := range []struct {
 		activations realizar.Activations
 		cache       realizar.Cache
-		halves      int64 // of a byte, of each value
+		halves      int64 // half bytes of each value
 	}{
 		{realizar.ActivationsAuto, realizar.CacheAuto, 4}, {realizar.ActivationsF32, realizar.CacheAuto, 8},
 		{realizar.ActivationsF32, realizar.CacheF16, 4}, {realizar.ActivationsAuto, realizar.CacheF32, 8},
@@ -296,7 +296,7 @@ func TestDescriptionTokenBytes(t *testing.T) {
 }
 
 func TestDescriptionTokenProducts(t *testing.T) {
-	// Queries, keys, values and output; gate, up and down; no table and no head.
+	// Queries, keys, values and output; gate, up and down; without embedding table and head.
 	const layers = 2 * (64*(4+2+2+4)*16 + 3*64*96)
 	for _, test := range []struct {
 		model             string

@@ -1,8 +1,7 @@
 package realizar
 
-// Description is what the files of an opened model say, as [Describe] reads it, without
-// Path, Windows, Tokenizer, Plan and what templates there are. It may be asked for often. What
-// Metadata holds may not be written to.
+// Description returns a description of the model as [Describe] does, without Path, Windows,
+// Tokenizer, Plan and the chat templates. It is cheap. The values in Metadata must not be modified.
 func (m *Model) Description() *Description {
 	meta := m.file.Meta()
 	d := &Description{

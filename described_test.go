@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// An opened model says of itself what its files do.
+// Model.Description equals the result of Describe.
 func TestDescription(t *testing.T) {
 	for _, path := range []string{modeltest.Llama(t), modeltest.Hub(t)} {
 		want, err := realizar.Describe(path)

@@ -10,15 +10,15 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A modelDevice is where a model runs.
+// A modelDevice is the device that a model runs on.
 type modelDevice struct {
 	*backends.Device
-	problem   error      // with the device that would have been the choice
-	streaming *Streaming // nil where no weights stream
+	problem   error      // why the preferred device was skipped
+	streaming *Streaming // nil if no weights stream
 	meter     memoryMeter
 }
 
-// memory is how the device's memory stands.
+// memory returns the free and total memory of the device.
 func (d *modelDevice) memory() DeviceMemory {
 	m := DeviceMemory{Name: cmp.Or(d.Description(), d.Name())}
 	free := d.meter.read()
@@ -26,14 +26,14 @@ func (d *modelDevice) memory() DeviceMemory {
 	return m
 }
 
-// memoryAge is how old a reading of a device's memory may be. A device answers
-// between steps, and those who ask often shall not slow these down.
+// memoryAge is the age up to which a reading of a device's memory is reused. A device answers
+// between steps, so frequent readings would slow steps down.
 const memoryAge = 200 * time.Millisecond
 
-// A memoryMeter reads a backend's memory.
+// A memoryMeter reads a backend's memory and caches the reading.
 type memoryMeter struct {
 	backend plan.Backend
-	reading sync.Mutex // held by who reads
+	reading sync.Mutex // held while reading
 	last    atomic.Pointer[memoryReading]
 }
 
@@ -42,8 +42,8 @@ type memoryReading struct {
 	at time.Time
 }
 
-// read is the last reading, or a new one where that is old and nobody else is about
-// to read.
+// read returns the last reading. It reads anew if that is older than memoryAge, unless another
+// goroutine is reading.
 func (m *memoryMeter) read() plan.MemoryInfo {
 	last := m.last.Load()
 	if (last == nil || time.Since(last.at) > memoryAge) && m.reading.TryLock() {

@@ -16,15 +16,15 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An abacus is a device that computes as the processor does, in memory of its own.
+// An abacus is a device with memory of its own that computes on the CPU.
 type abacus struct {
 	*cpu.Backend
 	free    int64
-	compile error
-	measure error // of what Bandwidth and Link say
+	compile error // error of Compile
+	measure error // error of Bandwidth and Link
 	opened  int
 	closed  int
-	limits  plan.Limits // that it was last compiled with
+	limits  plan.Limits // limits of the last Compile
 }
 
 func (a *abacus) Name() string            { return "abacus" }
@@ -53,7 +53,7 @@ func (a *abacus) Compile(ctx context.Context, p *plan.Program, l plan.Limits, lo
 	return a.Backend.Compile(ctx, p, l, loaded)
 }
 
-// present lets the process have a, or where that is nil, what opening fails with.
+// present makes a the device of the process, whose opening fails with fails if that is not nil.
 func present(t *testing.T, a *abacus, fails error) {
 	opens(t, func() (backends.Backend, error) {
 		if fails != nil {
@@ -64,7 +64,7 @@ func present(t *testing.T, a *abacus, fails error) {
 	})
 }
 
-// opens lets the process have an abacus that is opened so.
+// opens makes the device that open returns the device of the process.
 func opens(t *testing.T, open func() (backends.Backend, error)) {
 	all := backends.All
 	t.Cleanup(func() { backends.All = all })
@@ -81,8 +81,8 @@ func TestDevice(t *testing.T) {
 		abacus  abacus
 		fails   error
 		options Options
-		device  string // "": an error
-		problem error  // or what the error is
+		device  string // "": Open returns an error
+		problem error  // DeviceProblem, or the error of Open
 		says    []string
 	}{
 		{what: "automatic", abacus: abacus{free: roomy8G}, device: "abacus"},
@@ -169,7 +169,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// Who thinks better of it while a device is loaded does not wait for the processor.
+// Cancelling the context while the model loads on a device does not start loading on the CPU.
 func TestDeviceLoadEnds(t *testing.T) {
 	a := &abacus{Backend: cpu.New(1), free: roomy8G}
 	present(t, a, nil)
@@ -185,8 +185,8 @@ func TestDeviceLoadEnds(t *testing.T) {
 	}
 }
 
-// However often a device's memory is asked for, it is read a few times a second, and
-// nobody waits for somebody else's reading.
+// A device's memory is read a few times per second at most, and callers do not wait for a reading
+// in flight.
 func TestMemoryMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowMemory{}
@@ -218,7 +218,7 @@ func TestMemoryMeter(t *testing.T) {
 	})
 }
 
-// slowMemory takes a second to say another number each time.
+// slowMemory takes a second to read its memory and returns another number each time.
 type slowMemory struct {
 	plan.Backend
 	readings int64

@@ -10,20 +10,20 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// efforts are what [ChatRequest.Effort] may be.
+// efforts are the values of [ChatRequest.Effort].
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 
-// effortVariable is what templates that know degrees of thought call theirs.
+// effortVariable is the variable that templates with several efforts read.
 const effortVariable = "reasoning_effort"
 
-// vars are the variables of r's template, with those that its effort sets.
+// vars returns r.Vars with the variables that r.Effort sets. r.Vars take precedence.
 func (r *ChatRequest) vars(t *chat.Template, f *shownForm) (map[string]json.RawMessage, error) {
 	e := r.Effort
 	if e == "" {
 		return r.Vars, nil
 	}
 	if !slices.Contains(efforts, e) {
-		return nil, fmt.Errorf("realizar: %w: an effort of %.50q; want %s", ErrRequest, e, strings.Join(efforts, ", "))
+		return nil, fmt.Errorf("realizar: %w: effort %.50q; want %s", ErrRequest, e, strings.Join(efforts, ", "))
 	}
 	vars := map[string]json.RawMessage{}
 	degrees := strings.Contains(t.Source(), effortVariable)
@@ -37,9 +37,9 @@ func (r *ChatRequest) vars(t *chat.Template, f *shownForm) (map[string]json.RawM
 	thinks := f != nil && f.HasReasoning()
 	switch {
 	case e == "none" && thinks && !switches && !r.Continue:
-		return nil, fmt.Errorf("realizar: %w: an effort of none: the model's chat template cannot switch thought off", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: effort none, but the model's chat template cannot turn reasoning off; leave the effort out", ErrRequest)
 	case e != "none" && !degrees && !thinks:
-		return nil, fmt.Errorf("realizar: %w: an effort of %s: the model's chat template knows no thought; leave it out, or ask for none", ErrRequest, e)
+		return nil, fmt.Errorf("realizar: %w: effort %s, but the model's chat template has no reasoning; leave the effort out, or ask for none", ErrRequest, e)
 	}
 	maps.Copy(vars, r.Vars)
 	return vars, nil

@@ -15,32 +15,33 @@ import (
 // An EmbedRequest asks for the embeddings of texts.
 type EmbedRequest struct {
 	Inputs []EmbedInput
-	// Pooling says what becomes of a text's hidden states.
+	// Pooling says how the hidden states of an input become one vector.
 	Pooling Pooling
-	// KeepLength leaves the vectors as long as they are, in place of the unit length.
+	// KeepLength leaves the vectors as they are. If false, they are scaled to unit length.
 	KeepLength bool
 	// Priority and Salt are as in [Generation].
 	Priority int
 	Salt     string
 }
 
-// An EmbedInput is a text, or ids.
+// An EmbedInput is a text or a list of token ids.
 type EmbedInput struct {
-	// Text is plain text, to which the tokenizer adds what it adds to every text.
+	// Text is plain text. The tokenizer adds its usual tokens; special tokens do not match.
 	Text string
-	// Tokens are ids as they are, instead of Text.
+	// Tokens, if not nil, are token ids instead of Text.
 	Tokens []int32
 }
 
-// An Embedding is the vector of one input.
+// An Embedding is the embedding of one input.
 type Embedding struct {
-	Vector []float32
-	Tokens int // of the input
+	Vector []float32 // [Model.EmbeddingLength]
+	Tokens int       // number of tokens of the input
 }
 
-// Embed is the embeddings of r's inputs, in their order: what the model's head would
-// read, pooled and brought to unit length. An input longer than the context is a
-// [*ContextError]; where one fails, all do.
+// Embed returns the embeddings of r's inputs, in order. An embedding is computed from the hidden
+// states that the model's head would read: they are pooled and scaled to unit length. If an input
+// fails, Embed returns its error and no embeddings. The error is a [*ContextError] if an input is
+// longer than the context, and wraps [ErrUnsuited] if the model is made for ranking.
 func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error) {
 	pooling := r.Pooling
 	switch {
@@ -60,7 +61,7 @@ func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error)
 			return nil, ofInput(err, i, len(prompts))
 		}
 	}
-	// A vector is summed in float64 before it is one of float32.
+	// A vector takes 4 bytes for each element, and 8 for its sum in float64.
 	if err := budget.Of(ctx).Reserve(int64(len(prompts)) * int64(m.EmbeddingLength()) * (4 + 8)); err != nil {
 		return nil, err
 	}
@@ -76,8 +77,8 @@ func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error)
 	return all, nil
 }
 
-// together does n things, as many at one time as the model does. Where one fails, all
-// do.
+// together calls one for each i below n, up to m.parallel at a time. It returns the first error and
+// cancels the other calls' contexts.
 func (m *Model) together(ctx context.Context, n int, one func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(m.parallel)
@@ -87,7 +88,7 @@ func (m *Model) together(ctx context.Context, n int, one func(ctx context.Contex
 	return group.Wait()
 }
 
-// ofInput says which input an error is of.
+// ofInput adds to err the number of the input if there are several.
 func ofInput(err error, i, n int) error {
 	if n == 1 || err == nil {
 		return err
@@ -95,7 +96,7 @@ func ofInput(err error, i, n int) error {
 	return fmt.Errorf("%w (input %d of %d)", err, i+1, n)
 }
 
-// inputTokens are the ids of an input that can be run.
+// inputTokens returns the token ids of an input.
 func (m *Model) inputTokens(ctx context.Context, in *EmbedInput) ([]int32, error) {
 	p, err := m.Prompt(ctx, &Request{Prompt: in.Text, PromptTokens: in.Tokens}, m.Context())
 	if err != nil {
@@ -104,7 +105,7 @@ func (m *Model) inputTokens(ctx context.Context, in *EmbedInput) ([]int32, error
 	return p.Tokens, m.checkPrompt(p.Tokens)
 }
 
-// embed is the vector of ids.
+// embed returns the embedding of ids.
 func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling Pooling) ([]float32, error) {
 	e := &engine.Request{Prompt: ids, Priority: r.Priority, Salt: r.Salt}
 	want := func(token int) {
@@ -146,8 +147,7 @@ func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling
 	return scaled(sums, n, !r.KeepLength), nil
 }
 
-// scaled is the mean of n vectors with these sums, of unit length where that is
-// wanted and there is a length.
+// scaled returns sums/n, or sums scaled to unit length if unit is set and sums are not all 0.
 func scaled(sums []float64, n int, unit bool) []float32 {
 	by := float64(n)
 	if unit {

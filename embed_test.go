@@ -25,7 +25,7 @@ func opened(t *testing.T, path string) *Model {
 	return m
 }
 
-// hidden are the states of all tokens.
+// hidden returns the hidden states of all tokens.
 func hidden(t *testing.T, m *Model, ids []int32) (rows [][]float32) {
 	t.Helper()
 	r := &engine.Request{Prompt: ids}
@@ -128,7 +128,7 @@ func TestEmbedErrors(t *testing.T) {
 	}
 }
 
-// A model's files say how its texts are pooled.
+// The model's files set the default pooling.
 func TestReadPooling(t *testing.T) {
 	for _, test := range []struct {
 		name string

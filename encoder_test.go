@@ -18,11 +18,11 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// An encoder gives embeddings, by their mean unless its files say otherwise.
+// An encoder pools embeddings by their mean, unless its files name another pooling.
 func TestEmbedByEncoder(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
-		want  Pooling // auto: an error that says
+		want  Pooling // auto: an error
 		says  string
 	}{
 		"nothing is said": {nil, PoolingMean, ""},
@@ -72,7 +72,7 @@ func TestEmbedByEncoder(t *testing.T) {
 	}
 }
 
-// The pooled vectors of encoders are those of transformers.
+// The pooled vectors of encoders agree with transformers.
 func TestEmbedConformance(t *testing.T) {
 	dir := filepath.Join("internal", "arch", "testdata", "encoders")
 	for _, name := range []string{"bert", "bert-plain", "roberta", "modernbert"} {
@@ -110,7 +110,7 @@ func TestEmbedConformance(t *testing.T) {
 	}
 }
 
-// What a model is not made for is an error that says what it is for.
+// A request that the model is not made for is an error that says what the model is for.
 func TestUnsuited(t *testing.T) {
 	embeds := opened(t, modeltest.Encoder(t, modeltest.EncoderShape{}))
 	ranks := opened(t, modeltest.Encoder(t, modeltest.EncoderShape{Labels: 1}))
@@ -139,21 +139,21 @@ func TestUnsuited(t *testing.T) {
 	for i, test := range []struct {
 		m    *Model
 		do   func(*Model) error
-		says string // empty: it works
+		says string // empty: no error
 	}{
-		{embeds, generate, "a BertModel is for embeddings"},
+		{embeds, generate, "a BertModel model is for embeddings"},
 		{embeds, talk, "is for embeddings"},
 		{embeds, logits, "is for embeddings"},
 		{embeds, embed, ""},
 		{embeds, rank, "is for embeddings"},
-		{ranks, generate, "a BertForSequenceClassification is for scores of pairs of texts"},
+		{ranks, generate, "a BertForSequenceClassification model is for scores of pairs of texts"},
 		{ranks, talk, "is for scores"},
 		{ranks, logits, "is for scores"},
 		{ranks, embed, "is for scores"},
 		{ranks, rank, ""},
 		{writes, generate, ""},
 		{writes, embed, ""},
-		{writes, rank, "a llama is for writing text"},
+		{writes, rank, "a llama model is for writing text"},
 	} {
 		err := test.do(test.m)
 		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), test.says) || strings.Count(err.Error(), "realizar: ") != 1) {
@@ -219,7 +219,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// encodePlain are the ids of text that a user typed.
+// encodePlain returns the ids of text in which special tokens do not match.
 func encodePlain(m *Model, text string) []int32 {
 	ids, _, _ := m.tok.EncodePair(nil, nil)
 	n := len(ids)

@@ -8,8 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 )
 
-// Files that end answers with ids alone that the model does not have are refused: no answer
-// would end.
+// Files whose end tokens are all outside the vocabulary are an error, since no answer would end.
 func TestNoEnd(t *testing.T) {
 	ends := func(ids ...int32) *Model {
 		m := &Model{arch: &arch.Model{}, ends: map[int32]bool{}}

@@ -12,53 +12,50 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// The kinds of error of this package. They are wrapped with what they are
-// about, so compare with [errors.Is].
+// Errors of this package. They are wrapped with details; use [errors.Is] to test for them.
 var (
-	// ErrArchitecture says that the file's architecture is not known.
+	// ErrArchitecture reports an unknown architecture.
 	ErrArchitecture = arch.ErrUnknown
-	// ErrConfig says that the file's metadata lacks something, or asks for
-	// something that is not supported.
+	// ErrConfig reports metadata that is missing, invalid or not supported.
 	ErrConfig = arch.ErrConfig
-	// ErrTensor says that a tensor is missing, misshapen or without a meaning.
+	// ErrTensor reports a tensor that is missing, unknown or of the wrong shape.
 	ErrTensor = arch.ErrTensor
-	// ErrNotFinite says that the model computed NaN or an infinity; the error
-	// names the layer where it began.
+	// ErrNotFinite reports that the model computed NaN or an infinity. The error names the layer
+	// where the value first appeared.
 	ErrNotFinite = plan.ErrNotFinite
-	// ErrCheck says that a device computed something else than it should have, see
-	// [Options.CheckArgmax] and [Options.CheckReference].
+	// ErrCheck reports that a check of [Options.CheckArgmax] or [Options.CheckReference] failed.
 	ErrCheck = check.ErrDiffers
-	// ErrClosed says that the model was closed.
+	// ErrClosed reports that the model was closed.
 	ErrClosed = engine.ErrClosed
 
-	// ErrOptions says that an option has a value it cannot have.
+	// ErrOptions reports an invalid value of an option.
 	ErrOptions = hub.ErrOptions
-	// ErrRequest says that a request has a value it cannot have.
+	// ErrRequest reports an invalid value in a request.
 	ErrRequest = errors.New("invalid request")
-	// ErrGrammar says that the grammar of an answer takes more memory or time than one may.
+	// ErrGrammar reports that a grammar exceeded its limits of memory or time during an answer.
 	ErrGrammar = errors.New("the grammar of the answer takes too much; ask for a simpler one")
-	// ErrContext says that a prompt is longer than the context; the error is a
+	// ErrContext reports a prompt that is longer than the context. The error is a
 	// [*ContextError].
 	ErrContext = errors.New("the prompt exceeds the context")
-	// ErrUnsuited says that the model is not made for what was asked of it, such as
-	// text of one that gives embeddings alone; the error says what it is for.
+	// ErrUnsuited reports a request of a kind that the model is not made for, such as text from an
+	// embedding model. The error says what the model is made for.
 	ErrUnsuited = errors.New("the model is not made for this")
-	// ErrMemory says that the memory at hand is too small for what was asked.
+	// ErrMemory reports that there is too little memory for the model and its options.
 	ErrMemory = memory.ErrTooLittle
-	// ErrDevice says that a device cannot be used, or is not there.
+	// ErrDevice reports that a device is missing or cannot be used.
 	ErrDevice = errors.New("the device cannot be used")
-	// ErrNoTokenizer says that the model has no tokenizer that can be used: it
-	// takes token ids only.
+	// ErrNoTokenizer reports that the model has no tokenizer that can be used. Such a model takes
+	// token ids only.
 	ErrNoTokenizer = hub.ErrNoTokenizer
-	// ErrNoTemplate says that the model has no chat template.
+	// ErrNoTemplate reports that the model has no chat template that can be used.
 	ErrNoTemplate = hub.ErrNoTemplate
 )
 
-// A ContextError is a prompt longer than the context.
+// A ContextError reports a prompt that is longer than the context.
 type ContextError struct {
-	Prompt  int  // tokens
-	Context int  // tokens
-	More    bool // the prompt has Prompt tokens at least: it was not read to its end
+	Prompt  int  // tokens of the prompt
+	Context int  // tokens that the prompt may have
+	More    bool // Prompt is a lower bound, since the prompt was tokenized only in part
 }
 
 func (e *ContextError) Error() string {
@@ -69,5 +66,5 @@ func (e *ContextError) Error() string {
 	return fmt.Sprintf("%v: the prompt is %d tokens%s long, the context %d; shorten the prompt or open the model with a larger context", ErrContext, e.Prompt, least, e.Context)
 }
 
-// Unwrap is [ErrContext].
+// Unwrap returns [ErrContext].
 func (e *ContextError) Unwrap() error { return ErrContext }

@@ -7,11 +7,26 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/demo"
 )
 
-// The file in testdata has random weights: it says words at random, but always
-// the same ones.
+// The weights in this file are random. It answers with random words, but always the same ones.
 const babble = "testdata/babble.gguf"
+
+func ExampleModel_Ask() {
+	ctx := context.Background()
+	m, err := realizar.Open(ctx, demo.Name, realizar.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	answer, err := m.Ask(ctx, "What is 3 + 4?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer)
+	// Output: 3 + 4 = 7.
+}
 
 func ExampleModel_Generate() {
 	ctx := context.Background()
@@ -63,7 +78,7 @@ func ExampleModel_Chat() {
 	// stop at " must"
 }
 
-// Leaving the loop stops the work.
+// Leaving the loop ends the request.
 func ExampleModel_Generate_leaving() {
 	ctx := context.Background()
 	m, err := realizar.Open(ctx, babble, realizar.Options{})

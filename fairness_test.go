@@ -14,8 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// many asks for answers of n tokens by so many goroutines at one time, and calls
-// each with every token.
+// many runs requests for n tokens from several goroutines and calls each with every token.
 func many(t testing.TB, m *realizar.Model, goroutines, n int, each func(i int)) {
 	var all sync.WaitGroup
 	for i := range goroutines {
@@ -35,8 +34,8 @@ func many(t testing.TB, m *realizar.Model, goroutines, n int, each func(i int)) 
 	all.Wait()
 }
 
-// Sixteen goroutines that generate at one time take turns: when the first is done,
-// nobody is far behind. They begin to count when all of them have a token.
+// Sixteen concurrent requests progress at the same rate: when the first one is done, no other is
+// far behind. Counting begins when all of them have a token.
 func TestNobodyStarves(t *testing.T) {
 	const goroutines, tokens = 16, 500
 	m := open(t, realizar.Options{Parallel: goroutines}, modeltest.Context(1024))
@@ -71,10 +70,10 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// How much later than asked a ticker of a millisecond is, while sixteen goroutines
-// generate. REALIZAR_MODEL names the model; without it, it is a very small one.
+// This benchmark measures how late a ticker of one millisecond is while sixteen goroutines
+// generate. REALIZAR_MODEL names the model; the default is a very small one.
 func BenchmarkTickerBesideSixteen(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2)) // as the command has it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2)) // as in the command
 	o := realizar.Options{Parallel: 16, Context: 512}
 	var m *realizar.Model
 	if path := os.Getenv("REALIZAR_MODEL"); path != "" {

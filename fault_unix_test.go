@@ -18,7 +18,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// cutShort checks that err is that of a file with so many bytes left.
+// cutShort checks that err reports a file that was truncated to the given size.
 func cutShort(t *testing.T, what string, err error, path string, left int64) {
 	t.Helper()
 	var e *modelfile.FormatError
@@ -30,7 +30,7 @@ func cutShort(t *testing.T, what string, err error, path string, left int64) {
 	}
 }
 
-// works says whether a model is as good as any.
+// works checks that a model answers.
 func works(t *testing.T) {
 	t.Helper()
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{})
@@ -43,8 +43,8 @@ func works(t *testing.T) {
 	}
 }
 
-// inTable is the middle of the table of embeddings in a model's file, which stands
-// before all other weights.
+// inTable returns the offset of the middle of the embedding table in a model's file. The table
+// comes before all other weights.
 func inTable(t *testing.T, path string) int64 {
 	t.Helper()
 	f, err := modelfile.Open(path)
@@ -63,8 +63,8 @@ func inTable(t *testing.T, path string) int64 {
 	return left + int64(len(all[0].Data))/2
 }
 
-// A file that is cut short while it is loaded is an error that says where, whether
-// weights are laid out anew or read from the file.
+// A file that is truncated while it loads is an error that says where, for weights that are
+// repacked and for weights that stay in the file.
 func TestCutShortWhileLoading(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	for _, d := range []tensor.DType{tensor.F32, tensor.Q8_0} {
@@ -82,8 +82,8 @@ func TestCutShortWhileLoading(t *testing.T) {
 	}
 }
 
-// A file that is cut short after the model was loaded ends the requests that need
-// what is gone, of every kind, and no others; the model can still be closed.
+// If a file is truncated after the model was loaded, requests of all kinds that need the missing
+// weights fail, and no others. The model can still be closed.
 func TestCutShortInSteps(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
@@ -92,13 +92,13 @@ func TestCutShortInSteps(t *testing.T) {
 			left := inTable(t, path)
 			o := realizar.Options{Device: "cpu", Threads: threads}
 			if d != tensor.Q8_0 {
-				o.Activations = realizar.ActivationsF32 // with products of weights in the file
+				o.Activations = realizar.ActivationsF32 // steps read all weights from the file
 			}
 			m, err := realizar.Open(t.Context(), path, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			first, last := []int32{1, 2, 3}, []int32{1, int32(m.Vocab() - 1)} // rows of the table
+			first, last := []int32{1, 2, 3}, []int32{1, int32(m.Vocab() - 1)} // rows of the embedding table
 			requests := func(ids []int32) map[string]error {
 				_, generated := collect(m.Generate(t.Context(), &realizar.Request{PromptTokens: ids, Generation: limit(1)}))
 				_, embedded := m.Embed(t.Context(), &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: ids}}, Pooling: realizar.PoolingMean})
@@ -116,7 +116,7 @@ func TestCutShortInSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				for name, err := range requests([]int32{2, last[1], 3}) { // which nothing is left of
+				for name, err := range requests([]int32{2, last[1], 3}) { // last[1] is missing from the file
 					cutShort(t, fmt.Sprintf("%s, %v, %d threads", name, d, threads), err, path, left)
 				}
 				for name, err := range requests(first) {
@@ -133,8 +133,7 @@ func TestCutShortInSteps(t *testing.T) {
 	}
 }
 
-// A weight that is not finite is an error of Open that names the file, the tensor
-// and the byte.
+// Open reports a weight that is not finite with the file, the tensor and the offset.
 func TestDamagedWeights(t *testing.T) {
 	for _, name := range []string{"token_embd.weight", "blk.0.attn_norm.weight", "blk.1.ffn_down.weight", "output_norm.weight", "output.weight"} {
 		for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0} {

@@ -10,11 +10,11 @@ import (
 
 const module = "github.com/realizar/realizar"
 
-// The floors of the house: a package imports only from floors below its own, and
-// the packages of one floor do not import each other. Lowest first; "." is the root.
+// floors are the layers of packages, lowest first. A package imports only from lower floors, and
+// packages on one floor do not import each other. "." is the root package.
 var floors = []string{
-	"internal/budget internal/bytesize internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/fetch internal/names internal/pull/hubtest",
-	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest internal/store",
+	"internal/budget internal/bytesize internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/settings internal/fetch internal/names internal/pull/hubtest",
+	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/pool internal/server/fields/fieldstest internal/store",
 	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device internal/pull",
 	"internal/grammar/gbnf internal/grammar/lark internal/grammar/tags internal/turn internal/fuse internal/cuda/weights internal/synth internal/push",
 	"internal/cuda/lower",
@@ -24,7 +24,7 @@ var floors = []string{
 	"internal/describe internal/memory",
 	". cuda",
 	"internal/server",
-	"internal/server/anthropic internal/server/ollama internal/server/openai",
+	"internal/manage internal/server/anthropic internal/server/ollama internal/server/openai internal/server/servertest",
 	"internal/server/llamacpp internal/server/vllm",
 	"internal/server/dialects",
 	"cmd/realizar train/export",
@@ -37,7 +37,7 @@ func TestFloors(t *testing.T) {
 			floor[strings.TrimSuffix(module+"/"+p, "/.")] = i
 		}
 	}
-	// Which files build, and so what a package imports, depends on the machine.
+	// Build constraints make the imports of a package depend on the system.
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			for _, p := range listPackages(t, arch) {
@@ -54,9 +54,8 @@ type listed struct {
 	imports, testImports []string
 }
 
-// floorFaults says what is wrong with a package's place among the floors. Tests
-// inside a package may use others of the same floor; those in a package of their
-// own, NAME_test, belong to no floor and may import anything.
+// floorFaults returns the faults of a package's imports. Tests in the package may also import
+// others of the same floor. Tests in a package NAME_test may import anything.
 func floorFaults(floor map[string]int, p listed) []string {
 	own, ok := floor[p.path]
 	if !ok {
@@ -92,8 +91,8 @@ func listPackages(t *testing.T, arch string) []listed {
 		f := strings.Split(strings.TrimSpace(line), "|")
 		p := listed{f[0], f[1], strings.Fields(f[2]), strings.Fields(f[3])}
 		packages = append(packages, p)
-		// go test caches this result with the files that the test has looked at, but
-		// does not see what go list reads.
+		// go test caches this result by the files that the test opened. It does not see the files
+		// that go list reads.
 		if _, err := os.ReadDir(p.dir); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +104,7 @@ func TestFloorFaults(t *testing.T) {
 	floor := map[string]int{"m/a": 0, "m/b": 0, "m/c": 1}
 	for _, test := range []struct {
 		p    listed
-		want string // part of the only fault; none when empty
+		want string // part of the only fault; empty: no fault
 	}{
 		{listed{path: "m/a", imports: []string{"fmt", "example.com/x"}}, ""},
 		{listed{path: "m/c", imports: []string{"m/a", "m/b"}, testImports: []string{"m/a", "m/c"}}, ""},

@@ -10,9 +10,9 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A call of a tool as models write them, token by token and with what is certain of it read
-// in one step. REALIZAR_MODEL names the model; the demo has its weights in the processor's
-// cache, where a step of many tokens takes as long as they do one by one.
+// This benchmark generates a tool call token by token, and with certain tokens forced in one step.
+// REALIZAR_MODEL names the model. The weights of the demo fit the CPU's cache, so a step of many
+// tokens takes as long as as many steps of one.
 func BenchmarkForcedText(b *testing.B) {
 	path := os.Getenv("REALIZAR_MODEL")
 	if path == "" {
@@ -39,7 +39,7 @@ func BenchmarkForcedText(b *testing.B) {
 	for _, kind := range []struct {
 		name     string
 		grammar  *realizar.Grammar
-		logProbs *int // with which nothing is forced
+		logProbs *int // if set, no token is forced
 	}{{"forced", g, nil}, {"chosen", g, new(0)}, {"free", nil, new(0)}} {
 		b.Run(kind.name, func(b *testing.B) {
 			tokens, decode := 0, time.Duration(0)

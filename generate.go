@@ -13,18 +13,25 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Generate continues a text. The events of each answer end with one that has
-// Finish, or those of all with an error. Leaving the loop stops the work.
+// Generate returns an iterator over the events of r's answers, which continue a text. The last
+// event of each answer has a Finish. If the request fails, the iterator yields one error and ends,
+// with answers possibly incomplete. The request starts with the loop; leaving the loop or
+// cancelling ctx ends it.
+//
+// The error wraps [ErrRequest] if r is invalid, [ErrContext] if the prompt is too long, and
+// [ErrUnsuited] if the model generates no text.
 func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error] {
 	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.Prompt(ctx, r, m.Context()) })
 }
 
-// Chat answers a conversation. The events are those of [Model.Generate].
+// Chat returns an iterator over the events of r's answers, each of which is the next message of a
+// conversation. Events and errors are as in [Model.Generate]; the error wraps [ErrNoTemplate] if
+// the model has no chat template.
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
 	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.ChatPrompt(ctx, r, m.Context()) })
 }
 
-// events yields those of one request.
+// events returns the events of one request with the prompt that prompt returns.
 func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.Context) (Prompt, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := &task{model: m, settings: g, yield: yield}
@@ -34,10 +41,10 @@ func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.C
 	}
 }
 
-// errLeft says that the caller left the loop.
+// errLeft reports that the caller left the loop.
 var errLeft = errors.New("the caller left the loop")
 
-// A task is one request at work.
+// A task is one running request.
 type task struct {
 	model    *Model
 	settings *Generation
@@ -46,14 +53,14 @@ type task struct {
 	prompt  []int32
 	turn    *conversation
 	answers []answer
-	asked   time.Time // the engine
+	asked   time.Time // when the request was passed to the engine
 	prober  prober
 	account *budget.Account
-	left    error // the loop, or what else the engine was told to end with
+	left    error // returned to the engine to end the request: errLeft or an error of an answer
 
-	scores   []TokenLogProb // of the prompt
-	unscored int            // tokens of it that have none yet
-	held     []Event        // that come after the scores
+	scores   []TokenLogProb // of the prompt's tokens
+	unscored int            // prompt tokens without a score
+	held     []Event        // to send after the scores
 }
 
 func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, error)) error {
@@ -80,7 +87,7 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 	for i := range t.answers {
 		t.answers[i].begin(t, i)
 	}
-	limit := m.Context() - len(t.prompt) + 1 // the last token takes no place
+	limit := m.Context() - len(t.prompt) + 1 // the last token is never an input
 	if g.MaxTokens != nil {
 		limit = min(limit, *g.MaxTokens)
 	}
@@ -96,7 +103,7 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 		}
 	}
 	for i := range t.answers {
-		if a := &t.answers[i]; !a.ended { // as nothing was to be chosen
+		if a := &t.answers[i]; !a.ended { // no token was to be sampled
 			if err := a.end(); err != nil {
 				return err
 			}
@@ -105,12 +112,12 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 	return nil
 }
 
-// request is what the engine is asked for: answers of up to limit tokens.
+// request returns the engine's request for answers of up to limit tokens.
 func (t *task) request(limit int) *engine.Request {
 	g := t.settings
 	r := &engine.Request{
 		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
-		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Trace: g.LayerTimes,
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Trace: g.LayerTimes, Ends: len(g.Stop) > 0,
 	}
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt
@@ -130,7 +137,7 @@ func (t *task) request(limit int) *engine.Request {
 	return r
 }
 
-// stopTokens are the ids that end an answer.
+// stopTokens returns the ids that end an answer, in ascending order.
 func (m *Model) stopTokens(g *Generation) []int32 {
 	ids := slices.Clone(g.StopTokens)
 	if !g.IgnoreEnd {
@@ -142,7 +149,7 @@ func (m *Model) stopTokens(g *Generation) []int32 {
 	return slices.Compact(ids)
 }
 
-// work runs the prompt and chooses the answers' tokens.
+// work runs r: the prefill of the prompt and the decode of all answers.
 func (t *task) work(ctx context.Context, r *engine.Request) error {
 	t.asked = time.Now()
 	err := t.model.run(ctx, r, func(r *engine.Result) (more bool, err error) {
@@ -159,19 +166,19 @@ func (t *task) work(ctx context.Context, r *engine.Request) error {
 	return err
 }
 
-// run has the engine run r. Errors about the weights' memory, of which the engine
-// knows no more than an address, name the place in the file.
+// run runs r on the engine. The engine's errors about mapped weights have only an address; run adds
+// the place in the file.
 func (m *Model) run(ctx context.Context, r *engine.Request, yield func(*engine.Result) (bool, error)) error {
 	r.Client = budget.Of(ctx).Owner()
 	_, err := m.engine.Run(ctx, r, yield)
 	return m.file.Locate(err)
 }
 
-// wrap names the package.
+// wrap adds the package's name to err.
 func wrap(err error) error { return fmt.Errorf("realizar: %w", err) }
 
-// score notes how likely the token of the prompt is that follows r's. When all are
-// there it sends them, and what has been held back for them.
+// score computes the log-probability of the prompt token that follows r's token. After the last one
+// it sends all scores, and then the events that were held for them.
 func (t *task) score(r *engine.Result) error {
 	score := t.prober.of(r.Logits, t.prompt[r.Index+1], *t.settings.PromptLogProbs)
 	if err := t.account.Reserve(score.Bytes()); err != nil {
@@ -190,8 +197,8 @@ func (t *task) score(r *engine.Result) error {
 	return nil
 }
 
-// send yields e, once the prompt's scores are sent: the other answers may have
-// begun before the first one, of which these are.
+// send yields e, or holds it until the prompt's scores are sent. Only the first answer computes the
+// scores, and other answers may begin before it.
 func (t *task) send(e Event) error {
 	if t.unscored > 0 {
 		t.held = append(t.held, e)

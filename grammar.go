@@ -20,8 +20,8 @@ import (
 	"github.com/realizar/realizar/internal/rx/pattern"
 )
 
-// A Grammar is the texts that an answer may be: see [Generation.Grammar]. Many requests
-// may use one at a time, and share the work that it takes.
+// A Grammar is a set of texts that constrains an answer: see [Generation.Grammar]. It is safe for
+// concurrent use. Requests that use the same Grammar share its compiled form and its token masks.
 type Grammar struct {
 	compile func(b *grammar.Builder) (grammar.Symbol, error)
 
@@ -29,19 +29,19 @@ type Grammar struct {
 	now weak.Pointer[compiledGrammar]
 }
 
-// A compiledGrammar is a grammar ready for use. What texts add to one that is shared for long
-// may come to its limits; then it is worn, and the next request has it compiled anew. So it is
-// where [grammarMemory] has no room for it.
+// A compiledGrammar is a grammar ready for use. It grows with the texts that it matches. When it
+// reaches its limits it is worn, and the next request compiles the grammar again. The same happens
+// if [grammarMemory] drops it.
 type compiledGrammar struct {
 	symbol  grammar.Symbol
 	whole   *grammar.Grammar
-	content *compiledGrammar // that it is made of, beside its own symbols
+	content *compiledGrammar // a grammar that this one contains, or nil
 	worn    atomic.Bool
-	counted atomic.Int64 // bytes that it kept: see grammarMemory
+	counted atomic.Int64 // size in bytes when grammarMemory last counted it
 }
 
-// newCompiled makes the grammar of a symbol, which may be made of content beside its own
-// symbols.
+// newCompiled compiles the grammar of the symbol that compile returns. content is the grammar that
+// the symbol contains, or nil.
 func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error), content *compiledGrammar) (*compiledGrammar, error) {
 	b := grammar.NewBuilder(grammarLimits)
 	symbol, err := compile(b)
@@ -57,7 +57,7 @@ func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error), conte
 	return c, nil
 }
 
-// size is the bytes that c takes, about.
+// size returns about how many bytes c takes.
 func (c *compiledGrammar) size() int64 {
 	if c == nil {
 		return 0
@@ -65,7 +65,8 @@ func (c *compiledGrammar) size() int64 {
 	return c.whole.Bytes() + c.content.size()
 }
 
-// failed notes an error of c's states, and is that error for the request.
+// failed returns err, an error of a state of c, for the request. It marks c as worn if err is a
+// limit.
 func (c *compiledGrammar) failed(err error) error {
 	if errors.Is(err, grammar.ErrLimit) {
 		c.worn.Store(true)
@@ -74,29 +75,29 @@ func (c *compiledGrammar) failed(err error) error {
 	return err
 }
 
-// JSONOptions say how JSON is written that a schema describes.
+// JSONOptions say which of the JSON texts of a value a grammar allows.
 type JSONOptions struct {
 	Space JSONSpace
-	// AnyOrder lets the properties of an object come in any order. Else they come as the
-	// schema lists them, and those that it does not list last.
+	// AnyOrder allows the properties of an object in any order. If false, they come in the order
+	// of the schema, followed by properties that the schema does not list.
 	AnyOrder bool
-	// AnySpelling lets names and constants be written with any escapes. Else they have one
-	// spelling, so that what is certain of a text need not be chosen.
+	// AnySpelling allows any escapes in names and constants. If false, each has one spelling, so
+	// that the engine can append certain text without sampling its tokens.
 	AnySpelling bool
-	// Strict refuses schemas that OpenAI's strict mode refuses.
+	// Strict rejects schemas that OpenAI's strict mode rejects.
 	Strict bool
 }
 
-// JSONSpace is the white space between the parts of a JSON text.
+// JSONSpace says which white space a JSON text may have between its parts.
 type JSONSpace uint8
 
 // The kinds of white space.
 const (
-	// JSONSpaceNatural is what people write: a space, or a line break with indentation.
+	// JSONSpaceNatural allows the usual white space: a space, or a line break with indentation.
 	JSONSpaceNatural JSONSpace = iota
-	// JSONSpaceNone is none.
+	// JSONSpaceNone allows none.
 	JSONSpaceNone
-	// JSONSpaceAny is all that JSON allows, up to 64 characters in a row.
+	// JSONSpaceAny allows all white space of JSON, up to 64 characters in a row.
 	JSONSpaceAny
 )
 
@@ -113,19 +114,20 @@ func (o JSONOptions) schema() jsonschema.Options {
 	return s
 }
 
-// JSONSchema is the JSON texts whose values a JSON Schema allows. A keyword that cannot be
-// enforced is an error that names it and its place.
+// JSONSchema returns the grammar of the JSON texts that are valid under a JSON Schema. If the
+// schema has a keyword that cannot be enforced, the error names the keyword and its place. Errors
+// wrap [ErrRequest].
 func JSONSchema(schema []byte, o JSONOptions) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) { return jsonschema.Compile(b, schema, o.schema()) })
 }
 
-// JSONObject is the JSON texts of objects.
+// JSONObject returns the grammar of the JSON texts of all objects.
 func JSONObject(o JSONOptions) (*Grammar, error) {
 	return JSONSchema([]byte(`{"type": "object"}`), o)
 }
 
-// JSONOf is [JSONSchema] of the schema that encoding/json's texts of T have, for an answer
-// that is to be decoded into one.
+// JSONOf returns the grammar of the JSON texts that [json.Unmarshal] decodes into a T. It is
+// [JSONSchema] with a schema inferred from T.
 func JSONOf[T any](o JSONOptions) (*Grammar, error) {
 	schema, err := infer.For[T](nil)
 	if err != nil {
@@ -138,8 +140,8 @@ func JSONOf[T any](o JSONOptions) (*Grammar, error) {
 	return JSONSchema(text, o)
 }
 
-// Regexp is the texts that a regular expression matches from beginning to end. Its \d, \w and
-// \s are those of ASCII.
+// Regexp returns the grammar of the texts that a regular expression matches from beginning to end.
+// The classes \d, \w and \s have ASCII characters only. Errors wrap [ErrRequest].
 func Regexp(text string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
 		e, err := pattern.Parse(b.Space(), text, pattern.Options{Dialect: pattern.Common, ASCII: true})
@@ -150,7 +152,7 @@ func Regexp(text string) (*Grammar, error) {
 	})
 }
 
-// OneOf is the given texts.
+// OneOf returns the grammar of the given texts. It is an error if there are none.
 func OneOf(texts ...string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
 		e := rx.Nothing
@@ -161,7 +163,7 @@ func OneOf(texts ...string) (*Grammar, error) {
 	})
 }
 
-// lexeme is a symbol of e, which nothing must not be.
+// lexeme returns a symbol of e, or an error with the text nothing if e matches no text.
 func lexeme(b *grammar.Builder, e rx.Expr, nothing string) (grammar.Symbol, error) {
 	if err := b.Space().Err(); err != nil {
 		return grammar.Symbol{}, err
@@ -172,13 +174,14 @@ func lexeme(b *grammar.Builder, e rx.Expr, nothing string) (grammar.Symbol, erro
 	return b.Lexeme(e), nil
 }
 
-// GBNF is the texts of a grammar in llama.cpp's notation.
+// GBNF returns a grammar written in llama.cpp's GBNF notation. Errors wrap [ErrRequest].
 func GBNF(text string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) { return gbnf.Compile(b, text) })
 }
 
-// StructuralTag is free text with grammars between triggers, as vLLM describes it in JSON.
-// Where a trigger is a special token of the model, that token stands for it.
+// StructuralTag returns the grammar of a structural tag, which vLLM defines as JSON: free text, and
+// grammars that apply between triggers. A trigger that is the text of a special token of m matches
+// that token. Errors wrap [ErrRequest], or [ErrNoTokenizer] if m has no tokenizer.
 func (m *Model) StructuralTag(text []byte, o JSONOptions) (*Grammar, error) {
 	if m.tok == nil {
 		return nil, wrap(m.tokErr)
@@ -196,7 +199,8 @@ func (m *Model) StructuralTag(text []byte, o JSONOptions) (*Grammar, error) {
 	})
 }
 
-// notation is the symbol of a grammar in GBNF, which has ::=, or else in that of [Lark].
+// notation returns the symbol of a grammar in GBNF if text has "::=", and in Lark's notation
+// otherwise.
 func notation(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	if strings.Contains(text, "::=") {
 		return gbnf.Compile(b, text)
@@ -204,8 +208,8 @@ func notation(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	return larkSymbol(b, text)
 }
 
-// Lark is the texts of a grammar in the notation of llguidance, which is like that of the
-// Python library Lark.
+// Lark returns a grammar written in llguidance's notation, a variant of that of the Python library
+// Lark. Errors wrap [ErrRequest].
 func Lark(text string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) { return larkSymbol(b, text) })
 }
@@ -216,7 +220,7 @@ func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	}})
 }
 
-// grammarLimits keep a grammar to some 50 MB, and what it makes of texts to some 5.
+// grammarLimits limit a grammar to about 50 MB, and what matching texts adds to it to about 5 MB.
 var grammarLimits = grammar.Limits{Rules: 1 << 18, Expressions: 1 << 18, Sets: 1 << 16, Derivatives: 1 << 14}
 
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
@@ -229,13 +233,13 @@ func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*
 
 func grammarError(err error) error { return fmt.Errorf("realizar: %w: %w", ErrRequest, err) }
 
-// A Fit says how a text stands to a grammar.
+// A Fit says how far a text matches a grammar.
 type Fit struct {
-	Bytes int  // of the text that some text of the grammar begins with
-	Whole bool // the text is one of the grammar's
+	Bytes int  // length of the longest prefix of the text that begins a text of the grammar
+	Whole bool // the whole text is a text of the grammar
 }
 
-// Check says how far text fits g.
+// Check returns how far text matches g. The error is that of a limit of the grammar.
 func (g *Grammar) Check(text []byte) (Fit, error) {
 	c, err := g.compiled()
 	if err != nil {
@@ -252,7 +256,8 @@ func (g *Grammar) Check(text []byte) (Fit, error) {
 	return Fit{Bytes: len(text), Whole: s.Ends()}, nil
 }
 
-// compiled is g ready for use; nil of a nil one.
+// compiled returns g's compiled form, and compiles g if there is none or it is worn. It returns nil
+// if g is nil.
 func (g *Grammar) compiled() (*compiledGrammar, error) {
 	if g == nil {
 		return nil, nil

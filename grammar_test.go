@@ -18,8 +18,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// schemas are of many kinds, whose shortest texts a model of random weights ends by
-// itself.
+// schemas are of many kinds. A model with random weights completes a text of each.
 var schemas = []string{
 	`{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 0, "maximum": 120}}, "required": ["name", "age"], "additionalProperties": false}`,
 	`{"enum": ["red", "green", {"blue": [1, null, true]}]}`,
@@ -33,7 +32,8 @@ var schemas = []string{
 	`{"if": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "then": {"required": ["b"]}, "type": "object", "properties": {"a": {"enum": [1, 2]}, "b": {"type": "null"}}, "additionalProperties": false}`,
 }
 
-// validator says whether a JSON text fits a schema, by another library.
+// validator returns a function that validates a JSON text under a schema with an independent
+// library.
 func validator(t *testing.T, schema string) func(text string) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -58,7 +58,7 @@ func validator(t *testing.T, schema string) func(text string) error {
 	}
 }
 
-// manyAnswers is how many answers TestSchemas has: REALIZAR_ANSWERS, or a few.
+// manyAnswers returns the number of answers of TestSchemas: REALIZAR_ANSWERS, or a few.
 func manyAnswers() int {
 	if n, err := strconv.Atoi(os.Getenv("REALIZAR_ANSWERS")); err == nil {
 		return n
@@ -66,8 +66,8 @@ func manyAnswers() int {
 	return 300
 }
 
-// Whatever the temperature, an answer that ends fits its schema, and one that is cut is the
-// beginning of a text that does, whoever is served beside it.
+// At every temperature, alone or with others, a complete answer is valid under its schema, and an
+// answer that ends by its length is the beginning of a valid text.
 func TestSchemas(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 64}, modeltest.Context(512))
 	type kind struct {
@@ -124,7 +124,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// The other grammars hold an answer likewise.
+// The other kinds of grammar constrain an answer too.
 func TestGrammars(t *testing.T) {
 	m := open(t, realizar.Options{})
 	for what, make := range map[string]func() (*realizar.Grammar, error){
@@ -165,7 +165,7 @@ func TestGrammars(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// toolTemplate has tools, calls and thoughts in the form of Hermes and Qwen.
+// toolTemplate has tools, calls and reasoning in the form of Hermes and Qwen.
 const toolTemplate = `{%- if tools %}<|im_start|>system
 {%- for t in tools %}
 {{ t | tojson }}{% endfor %}<|im_end|>
@@ -192,7 +192,7 @@ var weather = []chat.Tool{
 	{Name: "stop", Parameters: json.RawMessage(`{"type": "object", "properties": {}, "additionalProperties": false}`)},
 }
 
-// A conversation's answer is what the choice of tools says, at any temperature.
+// An answer obeys the tool choice at every temperature.
 func TestToolChoice(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 8}, modeltest.Template(toolTemplate), modeltest.Context(2048))
 	ask := func(change func(r *realizar.ChatRequest), seed int) (answer, error) {
@@ -236,7 +236,7 @@ func TestToolChoice(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(r *realizar.ChatRequest){
-		`a call of "x" is required, which is none of the tools`: func(r *realizar.ChatRequest) { r.ToolChoice = realizar.ToolChoice{Mode: realizar.ToolNamed, Name: "x"} },
+		`a call of "x" is required, which is not in the tools`: func(r *realizar.ChatRequest) { r.ToolChoice = realizar.ToolChoice{Mode: realizar.ToolNamed, Name: "x"} },
 		"there are no tools": func(r *realizar.ChatRequest) { r.Tools, r.ToolChoice.Mode = nil, realizar.ToolRequired },
 		"want none, minimal": func(r *realizar.ChatRequest) { r.Effort = "much" },
 	} {
@@ -246,13 +246,13 @@ func TestToolChoice(t *testing.T) {
 	}
 }
 
-// Required calls fit the schemas of their tools at any temperature, alone and beside others.
+// Required calls match the schemas of their tools at every temperature, alone or with others.
 func TestToolAnswers(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 64}, modeltest.Template(toolTemplate), modeltest.Context(2048))
 	var tools []chat.Tool
 	valid := map[string]func(string) error{}
 	for i, schema := range schemas {
-		if strings.Contains(schema, "$ref") { // whose place would be another one
+		if strings.Contains(schema, "$ref") { // references are relative to the whole schema
 			continue
 		}
 		name := fmt.Sprintf("tool%d", i)
@@ -303,8 +303,7 @@ func TestToolAnswers(t *testing.T) {
 	}
 }
 
-// A schema binds what the model says after its thought, which ends when it has had its
-// tokens.
+// A schema constrains the text after the reasoning. ThinkingTokens ends the reasoning.
 func TestThought(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.Template(strings.Replace(toolTemplate, "{% if enable_thinking is defined", "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% elif enable_thinking is defined", 1)), modeltest.Context(2048))
 	g, err := realizar.JSONSchema([]byte(schemas[1]), realizar.JSONOptions{})
@@ -328,7 +327,7 @@ func TestThought(t *testing.T) {
 			}
 		}
 	}
-	// Without thought there is none.
+	// With effort "none" there is no reasoning.
 	r := &realizar.ChatRequest{Messages: []chat.Message{{Role: "user", Content: "hello"}}, Effort: "none"}
 	r.MaxTokens, r.Grammar = new(100), g
 	if a, err := collect(m.Chat(t.Context(), r)); err != nil || a.reasoning != "" || valid(a.text) != nil {
@@ -336,7 +335,7 @@ func TestThought(t *testing.T) {
 	}
 }
 
-// What is prepared runs as it was.
+// A prepared prompt runs unchanged.
 func TestPrepared(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.Template(toolTemplate), modeltest.Context(2048))
 	r := &realizar.ChatRequest{Messages: []chat.Message{{Role: "user", Content: "hello"}}, Tools: weather, ToolChoice: realizar.ToolChoice{Mode: realizar.ToolRequired}}
@@ -355,7 +354,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// A grammar that is shared for long does not grow: what texts add to it is collected.
+// A grammar that many requests share does not grow without limit.
 func TestGrammarLasts(t *testing.T) {
 	for _, schema := range []string{
 		`{"type": "object"}`,
@@ -366,7 +365,7 @@ func TestGrammarLasts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for n := range 20000 { // which came to the limit of rules when all were counted
+			for n := range 20000 { // enough to exceed the limit of rules
 				text := fmt.Sprintf(`{"b%d": 1, "c%d": {"d": 2, "e": 3, "f": 4}, "g": [], "h%d": 5}`, n, n, n)
 				if fit, err := g.Check([]byte(text)); err != nil || !fit.Whole {
 					t.Fatalf("%s, text %d: %+v (%v)", schema, n, fit, err)

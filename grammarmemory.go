@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// The bytes that compiled grammars keep together for requests to come, and by how much one
-// may grow until they are counted again.
 const (
-	maxGrammarMemory = 32 << 20
-	grammarGrowth    = 256 << 10
+	maxGrammarMemory = 32 << 20  // bytes of all compiled grammars that grammarMemory keeps
+	grammarGrowth    = 256 << 10 // bytes by which a grammar may grow before they are counted again
 )
 
-// grammarMemory is the grammars of the process that were used last, as many as there is room
-// for, and at least the last one. Nothing else keeps a compiled grammar that no request uses.
+// A grammarMemory keeps the compiled grammars that the process used most recently, up to
+// maxGrammarMemory but at least one. All other references to a compiled grammar that no request
+// uses are weak.
 type grammarMemory struct {
 	mu    sync.Mutex
-	order list.List // of *compiledGrammar; the one used last comes first
+	order list.List // of *compiledGrammar, the most recently used first
 	at    map[*compiledGrammar]*list.Element
 }
 
 var keptGrammars = grammarMemory{at: map[*compiledGrammar]*list.Element{}}
 
-// use notes that c is used, or has grown.
+// use marks c as the most recently used, counts all grammars, and drops the oldest if there are too
+// many bytes.
 func (k *grammarMemory) use(c *compiledGrammar) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,7 @@ func (k *grammarMemory) use(c *compiledGrammar) {
 	}
 }
 
-// grew counts the grammars again where c has grown.
+// grew counts the grammars again if c has grown by more than grammarGrowth.
 func (k *grammarMemory) grew(c *compiledGrammar) {
 	if c.size()-c.counted.Load() > grammarGrowth {
 		k.use(c)

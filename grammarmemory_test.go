@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Grammars that were not used for long are collected when others need the room, and are
-// there again when they are asked for.
+// The least recently used grammars are dropped if others need the memory, and are compiled again
+// when they are used.
 func TestGrammarMemory(t *testing.T) {
 	kept := func() (bytes int64) {
 		keptGrammars.mu.Lock()

@@ -8,31 +8,29 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// An Infill is a text with a gap. A model that was trained so, as many are that write code,
-// answers with what belongs there. All of it is plain text.
+// An Infill is a text with a gap (fill in the middle). A model that was trained for it, as many
+// code models are, answers with the text for the gap. Special tokens do not match in its texts.
 type Infill struct {
-	Before, After string // the gap
-	// Files are others that the text may have to do with, the nearest last.
+	Before, After string // texts before and after the gap
+	// Files are further files that are related to the text, the closest one last.
 	Files []File
 }
 
-// A File is one of those around an [Infill]. A model that knows no such names is not told
-// them.
+// A File is a file around an [Infill]. Its name is ignored if the model has no tokens for file
+// names.
 type File struct{ Name, Text string }
 
-// What stands before a file that has no name, or for a model that knows of no files. A model that
-// knows them is told these names of the repository, and of the file with the gap.
 const (
-	infillSnippet    = "\n\n--- snippet ---\n\n"
-	infillRepository = "repository\n"
-	infillFile       = "file\n"
+	infillSnippet    = "\n\n--- snippet ---\n\n" // before a file without a name, or if the model has no tokens for files
+	infillRepository = "repository\n"            // name of the repository
+	infillFile       = "file\n"                  // name of the file with the gap
 )
 
-// infill is the prompt of a text with a gap.
+// infill returns the prompt of r.Infill.
 func (m *Model) infill(ctx context.Context, tok *tokenizer.Tokenizer, r *Request, most int) (Prompt, error) {
 	f, ok := tok.Infill()
 	if !ok {
-		return Prompt{}, fmt.Errorf("realizar: %w: a gap in a text is to be filled, and its tokenizer has no tokens for the text before one, after one and in between", ErrUnsuited)
+		return Prompt{}, fmt.Errorf("realizar: %w: Infill is set, but the model's tokenizer has no tokens for the text before, after and in a gap", ErrUnsuited)
 	}
 	begun := time.Now()
 	w := &infillWriter{ctx: ctx, tok: tok, most: most}
@@ -51,11 +49,11 @@ func (m *Model) infill(ctx context.Context, tok *tokenizer.Tokenizer, r *Request
 	return Prompt{Tokens: w.ids, Tokenize: time.Since(begun)}, checkTokens("prompt token", w.ids, m.Vocab())
 }
 
-// An infillWriter adds up the parts of a prompt. Its first error ends it.
+// An infillWriter writes the parts of a prompt. It stops at the first error.
 type infillWriter struct {
 	ctx  context.Context
 	tok  *tokenizer.Tokenizer
-	most int // tokens; 0: any number
+	most int // largest number of tokens; 0 is no limit
 	ids  []int32
 	err  error
 }
@@ -67,7 +65,7 @@ func (w *infillWriter) token(id int32) {
 	}
 }
 
-// text adds a text in which no special token matches.
+// text adds a text. Special tokens do not match in it.
 func (w *infillWriter) text(text string) {
 	if w.err != nil || text == "" {
 		return
@@ -82,7 +80,7 @@ func (w *infillWriter) text(text string) {
 	}
 }
 
-// files adds the files around the text, if there are any.
+// files adds the files around the text.
 func (w *infillWriter) files(f *tokenizer.Infill, files []File) {
 	if len(files) == 0 {
 		return

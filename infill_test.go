@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A text with a gap is the text before it, the text after it and the files around, between
-// the tokens of the file; in all of them special tokens are text.
+// The prompt of an Infill has the files, the text before the gap and the text after it, with the
+// model's infill tokens between them. Special tokens do not match in any of the texts.
 func TestInfill(t *testing.T) {
 	names := []string{"fim_pre", "fim_suf", "fim_mid"}
 	ids := []uint32{270, 271, 269}

@@ -12,20 +12,20 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// start makes the model ready to run where o says.
+// start loads the model on the first device that o allows and that has room.
 func (m *Model) start(ctx context.Context, o *Options) (err error) {
 	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, func(p *memory.Planner) error { return m.startOn(ctx, p, o) })
 	return err
 }
 
-// startOn makes the model ready to run on p's device, which closing the model closes.
+// startOn loads the model on p's device. Closing the model closes the device.
 func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) error {
 	size, err := p.Config()
 	if err != nil {
 		return err
 	}
-	size.Watch = o.watch()
-	var mapped []*tensor.Tensor // that are read from the file while the model runs
+	size.Watch, size.Kept = o.watch(), o.Kept.open(m.cacheKey(p, o, &size))
+	var mapped []*tensor.Tensor // weights that steps read from the file
 	loaded, finish := m.loader(o.Progress, &mapped)
 	if p.Device.Kind.Host {
 		mapped = tables(p.Program)
@@ -51,8 +51,9 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	return nil
 }
 
-// tables are the weights of p that steps read a few rows of, which stay in the file where a
-// device computes in the host's memory, and are not reported as read from there.
+// tables returns the weights of p of which a step reads only a few rows, such as embeddings. A
+// device that computes in host memory reads them from the file and does not report them to
+// [plan.Loaded].
 func tables(p *plan.Program) (all []*tensor.Tensor) {
 	for i := range p.Nodes {
 		for _, w := range p.Nodes[i].Weights() {
@@ -64,7 +65,7 @@ func tables(p *plan.Program) (all []*tensor.Tensor) {
 	return all
 }
 
-// hostMemory is what was planned of the host's memory for the model.
+// hostMemory returns the bytes of host memory that are planned for the model.
 func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
 	use, err := size.Memory(p.Program, p.Device)
 	if err != nil {
@@ -78,9 +79,9 @@ func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
 	return n + int64(streaming.Pinned), nil
 }
 
-// loader reports how far loading the weights has come, and gives back the pages of
-// those that are not read from the file any more: at once, and by finish again, since
-// the system may have mapped them beside what was read later.
+// loader returns a function to call after each loaded weight. It reports progress, adds weights
+// that stay in the file to mapped, and releases the file pages of the others. finish releases these
+// pages again, since the system may have mapped them anew while it read neighboring weights.
 func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loaded plan.Loaded, finish func()) {
 	var at Progress
 	var spare []*tensor.Tensor

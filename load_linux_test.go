@@ -12,8 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/synth/synthtest"
 )
 
-// residentOf is how much of a mapped file is in the memory of the process, in
-// bytes.
+// residentOf returns the bytes of a mapped file that are resident in memory.
 func residentOf(t *testing.T, path string) (bytes int64) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/smaps")
@@ -35,7 +34,7 @@ func residentOf(t *testing.T, path string) (bytes int64) {
 	return bytes
 }
 
-// Weights that are laid out anew do not stay in memory twice.
+// The file pages of repacked weights do not stay resident.
 func TestOpenGivesBack(t *testing.T) {
 	path := synthtest.File(t, &synth.Shape{
 		Name: "wide", Architecture: "llama", Layers: 1, Hidden: 1024, FFN: 4096, Heads: 8, KVHeads: 8, HeadDim: 128, Vocab: 600, Context: 64, RopeBase: 1e4, Eps: 1e-5,
@@ -50,7 +49,7 @@ func TestOpenGivesBack(t *testing.T) {
 		least, most int64
 	}{
 		{realizar.ActivationsAuto, 0, size / 4},
-		{realizar.ActivationsF32, size * 3 / 4, 2 * size}, // read from the file
+		{realizar.ActivationsF32, size * 3 / 4, 2 * size}, // steps read the file
 	} {
 		m, err := realizar.Open(t.Context(), path, realizar.Options{Activations: test.activations})
 		if err != nil {

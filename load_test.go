@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Loading is told of to the last byte, whether the weights stay in the file or not.
+// Progress reaches the last byte, whether weights are repacked or stay in the file.
 func TestProgress(t *testing.T) {
 	for name, path := range map[string]string{
 		"mapped": modeltest.Llama(t, modeltest.DType(tensor.F16)), "laid out": modeltest.Llama(t, modeltest.DType(tensor.Q8_0)),
@@ -45,7 +45,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Loading ends early with its context, and says why.
+// Loading ends when its context is cancelled, with the cause.
 func TestLoadEnds(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
 	why := errors.New("the user thinks better of it")

@@ -9,9 +9,10 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Logits calls yield with the logits, [Vocab], that follow each of ids[from:], in
-// order: those at index i are of the token after ids[:i+1]. It stops at yield's
-// first error and returns it.
+// Logits runs ids and calls yield with the logits after each of ids[from:], in ascending order of
+// i. The logits at i, of shape [Model.Vocab], predict the token after ids[:i+1]. yield may keep
+// them. Logits stops at yield's first error and returns it. It returns a [*ContextError] if ids are
+// longer than the context, and an error that wraps [ErrUnsuited] if the model generates no text.
 func (m *Model) Logits(ctx context.Context, ids []int32, from int, yield func(i int, logits []float32) error) error {
 	if m.arch.Program.Whole {
 		return m.unsuited("the logits of tokens")
@@ -23,7 +24,7 @@ func (m *Model) Logits(ctx context.Context, ids []int32, from int, yield func(i 
 		return fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: m.Context()})
 	}
 	if from < 0 || from > len(ids) {
-		return fmt.Errorf("realizar: %w: the logits from token %d on, of %d tokens", ErrRequest, from, len(ids))
+		return fmt.Errorf("realizar: %w: logits from index %d of %d tokens; want 0 to %d", ErrRequest, from, len(ids), len(ids))
 	}
 	if from == len(ids) {
 		return nil

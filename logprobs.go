@@ -6,32 +6,31 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A TokenLogProb says how likely the model held a token in its place: the natural
-// logarithm of its probability under the plain softmax of the logits, before biases,
-// penalties, masks and the filters of [Sampling].
+// A TokenLogProb is the log-probability of a token: the natural logarithm of its probability under
+// the softmax of the logits, before biases, penalties, masks and the filters of [Sampling].
 type TokenLogProb struct {
 	Token   int32
 	LogProb float64
-	Top     []TopLogProb // the likeliest in its place, in order, as many as were asked for
+	Top     []TopLogProb // the most likely tokens at this position, in descending order
 }
 
-// A TopLogProb is one of the likeliest tokens of a place.
+// A TopLogProb is the log-probability of one of the most likely tokens at a position.
 type TopLogProb struct {
 	Token   int32
 	LogProb float64
 }
 
-// Bytes is the memory that p takes, in a list that grows.
+// Bytes returns the bytes of memory that p takes as an element of a growing slice.
 func (p *TokenLogProb) Bytes() int64 {
 	return 2*int64(unsafe.Sizeof(*p)) + int64(len(p.Top))*int64(unsafe.Sizeof(TopLogProb{}))
 }
 
-// A prober finds log-probabilities.
+// A prober computes log-probabilities.
 type prober struct {
 	top []sample.TopToken // scratch
 }
 
-// of is that of id under logits, and the n likeliest beside it.
+// of returns the log-probability of id under logits, with the n most likely tokens.
 func (p *prober) of(logits []float32, id int32, n int) TokenLogProb {
 	t := TokenLogProb{Token: id, LogProb: sample.LogProbability(logits, id)}
 	if n == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// likeliest are the tokens in order of their log-probabilities under logits, computed
-// plainly, and those by id.
+// likeliest returns the tokens in descending order of their log-probabilities, and the
+// log-probabilities by id, computed in the simplest way.
 func likeliest(logits []float32) (order []int32, logProbs []float64) {
 	var sum float64
 	for i, l := range logits {
@@ -24,13 +24,13 @@ func likeliest(logits []float32) (order []int32, logProbs []float64) {
 	return order, logProbs
 }
 
-// checkLogProbs compares those of ids[first:] with what the logits before them say.
+// checkLogProbs compares the log-probabilities of ids[first:] with the logits before them.
 func checkLogProbs(t *testing.T, m *realizar.Model, ids []int32, first, top int, got []realizar.TokenLogProb) {
 	t.Helper()
 	if len(got) != len(ids)-first {
 		t.Fatalf("%d log-probabilities of %d tokens", len(got), len(ids)-first)
 	}
-	// Those of the device, which are all there is without others beside them, are rounded.
+	// Without top tokens the log-probabilities are computed on the device, which rounds them.
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
 	err := m.Logits(t.Context(), ids, 0, func(i int, logits []float32) error {
 		at := i + 1 - first
@@ -54,8 +54,8 @@ func checkLogProbs(t *testing.T, m *realizar.Model, ids []int32, first, top int,
 	}
 }
 
-// Log-probabilities are the model's own, whatever the tokens are chosen by, and come
-// with their tokens.
+// Log-probabilities are those of the model's logits, for all sampling parameters, and come with
+// their tokens.
 func TestLogProbs(t *testing.T) {
 	m := open(t, realizar.Options{})
 	prompt := []int32{5, 71, 9, 71, 200, 14, 30}
@@ -79,7 +79,7 @@ func TestLogProbs(t *testing.T) {
 	}
 }
 
-// A prompt's scores come once, before all answers.
+// The log-probabilities of a prompt come once, before all answers.
 func TestPromptLogProbs(t *testing.T) {
 	m := open(t, realizar.Options{})
 	long := make([]int32, 150)

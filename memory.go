@@ -10,48 +10,52 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Memory is what a model takes while it runs, in bytes.
+// Memory is the memory that a model takes while it runs, in bytes.
 type Memory struct {
-	Context  int           `json:"context"`
-	Parallel int           `json:"parallel"`
-	Weights  int64         `json:"weights"`  // each counts once, wherever it is read from
-	Resident int64         `json:"resident"` // what lies in the device's memory: on the processor, of Weights what is laid out anew, while the rest is mapped from the file and the system can let go of it
+	Context  int `json:"context"`
+	Parallel int `json:"parallel"`
+	// Weights is the size of all weights, wherever steps read them from.
+	Weights int64 `json:"weights"`
+	// Resident is the size of the weights in the device's memory. On the CPU these are the weights
+	// that are repacked; the others are mapped from the file, and the system can reclaim their
+	// pages.
+	Resident int64         `json:"resident"`
 	States   []StateMemory `json:"states"`
-	Scratch  int64         `json:"scratch"`              // of one step
-	Total    int64         `json:"total"`                // of weights, states and scratch; on a device, of what is there
-	Limit    int64         `json:"limit,omitempty"`      // of Total, by Options.DeviceMemory; 0: there is none
-	Free     int64         `json:"free,omitempty"`       // what the device has left; 0 where it does not say
-	Device   string        `json:"device"`               // that Free is of
+	Scratch  int64         `json:"scratch"`              // memory of one step
+	Total    int64         `json:"total"`                // weights, states and scratch; on a GPU Resident instead of Weights
+	Limit    int64         `json:"limit,omitempty"`      // limit of Total by Options.DeviceMemory; 0 if there is none
+	Free     int64         `json:"free,omitempty"`       // free memory of the device; 0 if unknown
+	Device   string        `json:"device"`               // "cpu" or "cuda"
 	Cache    string        `json:"cache,omitempty"`      // number format of keys and values
-	Host     int64         `json:"host_cache,omitempty"` // of the host, beside Total
+	Host     int64         `json:"host_cache,omitempty"` // Options.HostCache, which does not count in Total
 
-	// Sequences of Context tokens each is what the states have room for at one time,
-	// or this many Tokens of however many sequences.
+	// Sequences is the number of sequences of Context tokens for which the states have room.
+	// Tokens is the number of tokens, over any number of sequences.
 	Sequences int `json:"sequences"`
 	Tokens    int `json:"tokens"`
 
-	Streaming *Streaming `json:"streaming,omitempty"` // nil where no weights stream
+	Streaming *Streaming `json:"streaming,omitempty"` // nil if no weights stream
 
-	DeviceName    string `json:"device_name,omitempty"`    // what the device is called; empty for the processor
-	DeviceProblem string `json:"device_problem,omitempty"` // as [Model.DeviceProblem] has it
+	DeviceName    string `json:"device_name,omitempty"`    // name of the GPU; empty on the CPU
+	DeviceProblem string `json:"device_problem,omitempty"` // see [Model.DeviceProblem]
 }
 
-// StateMemory is what one kind of state takes for all sequences together.
+// StateMemory is the memory of one kind of state for all sequences together.
 type StateMemory struct {
 	Kind   string `json:"kind"`             // "kv": keys and values
-	Window int    `json:"window,omitempty"` // tokens kept of a sequence, 0: its context
+	Window int    `json:"window,omitempty"` // tokens kept per sequence; 0: its context
 	Layers int    `json:"layers"`
 	Bytes  int64  `json:"bytes"`
 }
 
-// Memory plans what the model takes with o's Device, Context, Parallel, Memory,
-// DeviceMemory, StreamWeights, Activations, Cache and HostCache; a Parallel of 0 is 1.
+// Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
+// Memory, DeviceMemory, StreamWeights, Activations, Cache and HostCache; a Parallel of 0 is 1 here.
 //
-// On the processor a Context of 0 is the one that the model was made for, and where
-// one answer does not fit, it is what that would take. On a device it is what the
-// model would be opened with, and what does not fit is an error that wraps
-// [ErrMemory], or where the choice is open, why it is the processor that is planned
-// for. It is an error when the model cannot be run, or not so.
+// On the CPU a Context of 0 is the context that the model was trained for. If one answer does not
+// fit, the result is what it would take. On a GPU the result is what [Open] would take. If the
+// model does not fit there, Memory returns an error that wraps [ErrMemory], or if o also allows the
+// CPU, it plans for the CPU and sets DeviceProblem. It returns an error if the model cannot be run
+// with o.
 func (d *Description) Memory(o Options) (*Memory, error) {
 	var m *Memory
 	problem, err := d.plan(context.Background(), o, func(p *memory.Planner) (err error) {
@@ -67,9 +71,40 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	return m, nil
 }
 
-// plan plans the memory of the model with do on the devices that o allows, until do
-// returns nil, for one answer where o leaves that open. passed is as
-// [backends.List.Use] has it.
+// LeastMemory is the least memory that a model needs, in bytes.
+type LeastMemory struct {
+	Context int    `json:"context"`              // tokens of the answer for which the KV cache has room
+	Device  string `json:"device"`               // "cpu" or "cuda"
+	Bytes   int64  `json:"bytes"`                // device memory: weights, KV cache and scratch
+	Host    int64  `json:"host_cache,omitempty"` // host memory, in addition to Bytes
+	Free    int64  `json:"free,omitempty"`       // device memory that o allows to take now; 0 if unknown
+}
+
+// Least returns the least memory that the model needs with o's Device, Context, Parallel,
+// Activations, Cache and HostCache if no weights stream. The KV cache then has room for one answer
+// of Context tokens, which Parallel answers share. A Context of 0 is the context that the model was
+// trained for. If o leaves the device open, it is the first one that works.
+//
+// Bytes does not depend on the memory that is free, so it can be computed for models that replace
+// each other. If Options.Memory (on the CPU) or Options.DeviceMemory (on a GPU) is set to Bytes,
+// and the other options are the same, Open succeeds and takes no more.
+func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error) {
+	l := &LeastMemory{Host: o.HostCache}
+	_, err := d.plan(ctx, o, func(p *memory.Planner) error {
+		c, m, err := p.Least()
+		l.Context, l.Device, l.Bytes = c.Context, p.Device.Name(), int64(m.Weights)+int64(m.States)+int64(m.Scratch)
+		l.Free = p.Free()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// plan calls do with a planner of the model's memory on each device that o allows, until do returns
+// nil. A Parallel of 0 is 1. passed says why the preferred device was skipped: see
+// [backends.List.Use].
 func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Planner) error) (passed, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -92,7 +127,7 @@ func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Plann
 	return passed, nil
 }
 
-// memory is what the model takes on p's device.
+// memory returns the memory that the model takes on p's device.
 func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 	u, err := p.Use()
 	if err != nil {
@@ -107,7 +142,7 @@ func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 	for _, t := range d.Tensors {
 		m.Weights += t.Bytes
 	}
-	m.Weights = max(m.Weights, m.Resident) // rows that fill up a layout can make it the larger one
+	m.Weights = max(m.Weights, m.Resident) // padding can make repacked weights larger
 	for _, g := range u.Groups {
 		m.States = append(m.States, StateMemory{Kind: g.Kind.String(), Window: g.Window, Layers: g.Layers, Bytes: g.Bytes})
 	}
@@ -119,27 +154,27 @@ func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 	return m, nil
 }
 
-// An Expectation is how fast a model chooses the tokens of one answer at most, by what
-// a device's memory and its link to the host were measured to do. Layers are copied
-// while others are at work; experts are missed before they are used.
+// An Expectation is an upper bound of the rate at which a GPU decodes one answer, computed from
+// measurements of its memory and its link to the host.
 type Expectation struct {
-	Bandwidth float64 `json:"bandwidth_bytes_s"`      // at which the device reads its memory
-	Link      float64 `json:"link_bytes_s,omitempty"` // at which pinned memory of the host is copied to it; 0 where nothing streams
+	Bandwidth float64 `json:"bandwidth_bytes_s"`      // of the device's memory, in bytes per second
+	Link      float64 `json:"link_bytes_s,omitempty"` // of copies from pinned host memory, in bytes per second; 0 if no weights stream
 
-	// Bytes of a step of one token, without its keys and values. Of experts that are
-	// copied when they are needed, all are taken to be used alike: where some are used
-	// more than others, fewer bytes are fetched.
-	Read    int64 `json:"read_bytes"`    // of weights
-	Copied  int64 `json:"copied_bytes"`  // of layers that stream
-	Fetched int64 `json:"fetched_bytes"` // of experts that the device does not keep
+	// Read, Copied and Fetched are the bytes that a step of one token moves, without keys and
+	// values. Fetched assumes that all experts are used equally often; if some are used more than
+	// others, fewer bytes are fetched.
+	Read    int64 `json:"read_bytes"`    // weights read by kernels
+	Copied  int64 `json:"copied_bytes"`  // layers that stream
+	Fetched int64 `json:"fetched_bytes"` // experts that the device does not keep
 
-	Step float64 `json:"step_s"` // seconds of a step: the longer of reading and copying, and fetching
-	Rate float64 `json:"tok_s"`
+	// Step is the time of a step in seconds. Layers are copied while others compute, so it is the
+	// longer of reading and copying, plus fetching.
+	Step float64 `json:"step_s"`
+	Rate float64 `json:"tok_s"` // tokens per second
 }
 
-// Expect measures the device that o chooses and says how fast the model is expected
-// to run there with o, which takes less than a second beside opening the device. It is
-// nil for the processor.
+// Expect measures the device that o selects and returns how fast the model can run on it with o.
+// This takes less than a second, in addition to opening the device. It returns nil for the CPU.
 func (d *Description) Expect(ctx context.Context, o Options) (e *Expectation, err error) {
 	err = d.onDevice(ctx, o, func(device *backends.Device, l plan.Limits) error {
 		s, err := describe.Measure(ctx, device, d.program, l)
@@ -152,8 +187,8 @@ func (d *Description) Expect(ctx context.Context, o Options) (e *Expectation, er
 	return e, nil
 }
 
-// Kernels says what runs the model on the device that o chooses, a line for each
-// part of the plan that is done as one. It is empty for the processor.
+// Kernels returns the kernels that run the model on the GPU that o selects, one line for each stage
+// of the plan. It is empty for the CPU.
 func (d *Description) Kernels(o Options) (kernels []string, err error) {
 	err = d.onDevice(context.Background(), o, func(device *backends.Device, l plan.Limits) error {
 		kernels = device.Kernels(d.program.Program, l)
@@ -162,8 +197,8 @@ func (d *Description) Kernels(o Options) (kernels []string, err error) {
 	return kernels, err
 }
 
-// onDevice calls do with the device that o chooses if the model has room there with l,
-// and does nothing if the model runs in the host's memory.
+// onDevice calls do with the device that o selects and the limits of the model there. It does
+// nothing if the device computes in host memory.
 func (d *Description) onDevice(ctx context.Context, o Options, do func(device *backends.Device, l plan.Limits) error) error {
 	var failed error
 	_, err := d.plan(ctx, o, func(p *memory.Planner) error {

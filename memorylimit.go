@@ -9,16 +9,17 @@ import (
 	"github.com/realizar/realizar/internal/bytesize"
 )
 
-// A MemoryLimit is how much of a device's memory a model may take: a number of bytes,
-// or a fraction of all that the device has. The zero MemoryLimit is what is free.
+// A MemoryLimit limits the memory of a device that a model may take, to a number of bytes or to a
+// fraction of the device's total memory. The zero MemoryLimit is no limit but the memory that is
+// free. Setting both fields is an error.
 type MemoryLimit struct {
 	Bytes    int64
-	Fraction float64 // of the whole, 0 to 1; beside Bytes it is an error
+	Fraction float64 // of the total memory, 0 to 1
 }
 
-// ParseMemoryLimit reads a number of bytes with its unit, "8GiB" for example, or a
-// fraction of the device's memory: "0.5", which is "50%". A number without a unit is
-// bytes where it is above 1.
+// ParseMemoryLimit parses a number of bytes with a unit, such as "8GiB", or a fraction of the
+// device's memory, such as "0.5" or "50%". A number without a unit is a fraction up to 1 and bytes
+// above. The error wraps [ErrOptions].
 func ParseMemoryLimit(s string) (MemoryLimit, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -37,7 +38,7 @@ func ParseMemoryLimit(s string) (MemoryLimit, error) {
 	return MemoryLimit{}, fmt.Errorf("realizar: %w: %.40q is no part of a device's memory, want bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", ErrOptions, s)
 }
 
-// String is what [ParseMemoryLimit] reads: "8589934592b", "50%", or "0" for no limit.
+// String returns l in the syntax of [ParseMemoryLimit]: "8589934592b", "50%", or "0" for no limit.
 func (l MemoryLimit) String() string {
 	switch {
 	case l.Fraction > 0:
@@ -48,8 +49,8 @@ func (l MemoryLimit) String() string {
 	return "0"
 }
 
-// Of is the limit in bytes where a device has total; 0: there is none, or nobody knows
-// of what it is a fraction.
+// Of returns the limit in bytes for a device with total bytes. It is 0 if there is no limit, or if
+// l is a fraction and total is 0.
 func (l MemoryLimit) Of(total int64) int64 {
 	if l.Fraction > 0 && total > 0 {
 		return max(1, int64(l.Fraction*float64(total)))
@@ -72,26 +73,27 @@ func (l MemoryLimit) validate() error {
 	return nil
 }
 
-// StreamWeights says whether weights may lie in the host's memory and come to the
-// device when they are needed.
+// StreamWeights says whether weights may be kept in host memory and copied to the device when a
+// step needs them (weight streaming).
 type StreamWeights uint8
 
 const (
-	// StreamAuto streams what the device has no room for beside the cache of one
-	// answer, of the Context that was asked for or of 4096 tokens.
+	// StreamAuto streams the weights for which the device has no room besides the KV cache of one
+	// answer. The answer has [Options.Context] tokens, or 4096 if that is 0.
 	StreamAuto StreamWeights = iota
-	// StreamAlways streams all that can.
+	// StreamAlways streams all weights that can be streamed.
 	StreamAlways
-	// StreamNever streams nothing: what the device has no room for is an error.
+	// StreamNever streams no weights. A model that does not fit is an error.
 	StreamNever
 )
 
 var streamWeightsNames = []string{"auto", "always", "never"}
 
-// String is "auto", "always" or "never".
+// String returns "auto", "always" or "never".
 func (s StreamWeights) String() string { return nameOf("StreamWeights", s, streamWeightsNames) }
 
-// ParseStreamWeights reads "auto", "always" or "never"; "" is "auto".
+// ParseStreamWeights parses "auto", "always" or "never"; "" is "auto". The error wraps
+// [ErrOptions].
 func ParseStreamWeights(s string) (StreamWeights, error) {
 	return parseName[StreamWeights]("weights are to stream", s, streamWeightsNames)
 }

@@ -6,55 +6,62 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// Metrics are what a model has done since it was opened, and how it stands. An
-// answer is one of a request's [Generation.Choices]; [Model.Logits], [Model.Embed]
-// and [Model.Rank] count as answers of no tokens.
+// Metrics are the current state of a model, and counters since it was opened. An answer is one of a
+// request's [Generation.Choices]. Each input of [Model.Logits], [Model.Embed] and [Model.Rank]
+// counts as an answer without tokens.
 type Metrics struct {
-	Running int // answers that have memory in the cache
+	Running int // answers that have pages in the KV cache
 	Waiting int // answers that have none
 
-	Pools []PoolMetrics // of the cache, one for each length of window
+	Pools []PoolMetrics // of the KV cache, one for each attention window
 
-	Device DeviceMemory // of the device that the model runs on
+	Device DeviceMemory // memory of the model's device
 
 	Steps        uint64
-	Busy         time.Duration // during which at least one step was under way
-	PromptTokens uint64        // computed: those of prompts, and what answers that lost their memory had
-	AnswerTokens uint64        // chosen
-	CacheQueries uint64        // tokens that the cache was asked for, when an answer was given memory
-	CacheHits    uint64        // of these, those that it held
-	Preemptions  uint64        // answers that lost their memory to others
-	Evictions    uint64        // pages that were forgotten to make room
-	Saves        uint64        // pages copied to the host's memory
-	Restores     uint64        // pages copied back
+	Busy         time.Duration // time during which at least one step was running
+	PromptTokens uint64        // tokens computed in prefill, including those of preempted answers
+	AnswerTokens uint64        // tokens generated
+	CacheQueries uint64        // tokens looked up in the KV cache, each time an answer gets pages
+	CacheHits    uint64        // tokens of CacheQueries that the cache held
+	Preemptions  uint64        // times an answer lost its pages to another
+	Evictions    uint64        // idle pages reused for other tokens
+	Saves        uint64        // pages copied to host memory
+	Restores     uint64        // pages copied back to the device
+
+	// TargetITL is [Options.TargetITL], StepPromptTokens how many tokens of prompts the step made
+	// last had room for, and PromptTokenTime how long one of them makes a step, as was learnt
+	// from steps; 0: it is not known.
+	TargetITL        time.Duration
+	StepPromptTokens int
+	PromptTokenTime  time.Duration
 
 	Ended map[Ending]uint64 // answers, by how they ended
 
-	TimeToFirst   Histogram // seconds from the request to an answer's first token
-	BetweenTokens Histogram // seconds from one token of an answer to the next
-	EndToEnd      Histogram // seconds from the request to the end of an answer that came to one
-	Queue         Histogram // seconds from the request to an answer's first step
-	Prefill       Histogram // seconds from there to the first token
-	Decode        Histogram // seconds from there to the last token
+	TimeToFirst   Histogram // seconds from the request to the answer's first token
+	BetweenTokens Histogram // seconds between tokens of an answer
+	EndToEnd      Histogram // seconds from the request to the end of an answer, without cancelled and failed answers
+	Queue         Histogram // seconds from the request to the answer's first step
+	Prefill       Histogram // seconds from the first step to the first token
+	Decode        Histogram // seconds from the first token to the last
 	PromptLength  Histogram // tokens
 	AnswerLength  Histogram // tokens
 }
 
-// PoolMetrics are a part of the cache: the pages that keep layers of one window.
+// PoolMetrics counts the pages of the layers of one attention window.
 type PoolMetrics struct {
 	PageTokens int // tokens of a page
 	Pages      int
-	Used       int // by answers
-	Idle       int // by nobody, but found again by their tokens
-	HostPages  int // for which the host's memory has room
-	HostUsed   int
+	Used       int // pages of running answers
+	Idle       int // cached pages that no answer uses
+	HostPages  int // pages for which host memory has room
+	HostUsed   int // pages in host memory
 }
 
-// DeviceMemory is the memory of a device, whoever uses it. It is read anew a few times
-// a second at most.
+// DeviceMemory is the memory of a device, including the use by other programs. It is read a few
+// times per second at most.
 type DeviceMemory struct {
-	Name        string // of the device, as [Model.DeviceName] or else [Model.Device] has it
-	Free, Total int64  // bytes; 0 where the system does not say
+	Name        string // [Model.DeviceName], or [Model.Device] if that is empty
+	Free, Total int64  // bytes; 0 if unknown
 }
 
 // An Ending is how an answer ended.
@@ -64,19 +71,19 @@ type Ending string
 const (
 	EndedByStop       Ending = "stop"        // an end token or a stop token
 	EndedByLength     Ending = "length"      // MaxTokens, or the context is full
-	EndedByStopString Ending = "stop_string" // one of Generation.Stop
-	Cancelled         Ending = "cancelled"   // its loop was left, or its context ended
+	EndedByStopString Ending = "stop_string" // a string of Generation.Stop
+	Cancelled         Ending = "cancelled"   // the loop was left, or the context was cancelled
 	EndedByError      Ending = "error"
 )
 
-// A Histogram counts values by upper bounds.
+// A Histogram counts values in buckets.
 type Histogram struct {
-	Bounds []float64 // ascending
-	Counts []uint64  // of values up to each bound and above the one before; the last one of those above all bounds
-	Sum    float64   // of all values
+	Bounds []float64 // upper bounds of the buckets, inclusive, ascending
+	Counts []uint64  // values in each bucket [len(Bounds)+1]; the last bucket has no bound
+	Sum    float64   // sum of all values
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -84,7 +91,7 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Metrics are a copy of how things stand.
+// Metrics returns a snapshot of the model's metrics.
 func (m *Model) Metrics() Metrics {
 	e := m.engine.Metrics()
 	all := Metrics{
@@ -92,6 +99,7 @@ func (m *Model) Metrics() Metrics {
 		Device: m.device.memory(),
 		Steps:  e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
+		TargetITL: e.Pace.Gap, StepPromptTokens: e.Pace.PromptTokens, PromptTokenTime: e.Pace.Token,
 		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},
 		TimeToFirst: Histogram(e.TimeToFirst), BetweenTokens: Histogram(e.BetweenTokens), EndToEnd: Histogram(e.EndToEnd),
 		Queue: Histogram(e.Queue), Prefill: Histogram(e.Prefill), Decode: Histogram(e.Decode),
@@ -108,7 +116,7 @@ func (m *Model) Metrics() Metrics {
 	return all
 }
 
-// endings are the engine's words for them.
+// endings maps the engine's endings.
 var endings = map[engine.Ending]Ending{
 	engine.EndedByStop: EndedByStop, engine.EndedByLength: EndedByLength, engine.EndedByCaller: EndedByStopString,
 	engine.Cancelled: Cancelled, engine.EndedByError: EndedByError,

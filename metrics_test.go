@@ -21,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
 	g.StopTokens = whole.tokens[:1]
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
-	// What comes is longer than the engine goes on for a caller who has not looked yet.
+	// The answer is longer than the number of tokens that the engine computes ahead of its caller.
 	g.StopTokens, g.Stop, g.MaxTokens = nil, []string{whole.text[:1]}, new(150)
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
 	g.Stop = nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/check"
@@ -17,111 +18,116 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Options say how a model is opened. The zero Options are good for most.
+// Options configure a model. The zero value of each field selects its default.
 type Options struct {
-	// Device is where the model runs: "cpu"; "cuda" for an NVIDIA GPU, or "cuda:1"
-	// for the one with the number 1, in a program that imports package
-	// github.com/realizar/realizar/cuda; or "auto" (the same as "") for the best
-	// there is: a GPU that works and that has room for the model, or for what must lie
-	// there while the rest streams (see StreamWeights), or else the processor
-	// ([Model.DeviceProblem] says why where there is a GPU, or where other options
-	// speak of one).
+	// Device selects the device that the model runs on:
+	//
+	//   - "cpu" is the CPU.
+	//   - "cuda" is an NVIDIA GPU, and "cuda:1" the GPU with number 1. The program must import
+	//     package github.com/realizar/realizar/cuda.
+	//   - "auto" or "" is a GPU that works and has enough memory for the model, or for the part
+	//     that must be on the GPU while the rest streams (see StreamWeights). If there is none,
+	//     it is the CPU; [Model.DeviceProblem] then says why the GPU was not used.
 	Device string
-	// Threads share the work on the CPU. 0: one for each processor core that the
-	// process may use, within the processor time that the system gives it. They
-	// work best where GOMAXPROCS is larger than their number, so that the rest of
-	// the process does not wait for them.
+	// Threads is the number of threads that compute on the CPU. If 0, it is the number of
+	// processor cores that the process may use, limited by its CPU quota. A GOMAXPROCS above
+	// Threads lets other goroutines of the process run while the threads compute.
 	Threads int
-	// Kernels are the CPU instructions to compute with, such as "generic", which
-	// every processor has, or "avx2". Empty: the best that the processor has. Who
-	// names some gets the CPU where Device leaves that open.
+	// Kernels names the CPU instruction set to compute with, such as "avx2", or "generic", which
+	// runs on every CPU. If empty, it is the best that the CPU supports. If Device is "auto" or
+	// empty, a value selects the CPU.
 	Kernels string
-	// Context is the number of tokens that a prompt and its answer may have
-	// together. 0: what the model was made for, or the largest power of two below
-	// it of which memory has room for one.
+	// Context is the largest number of tokens that a prompt and one answer may have together. If
+	// 0, it is the context that the model was trained for, or the largest power of two below that
+	// for which memory has room.
 	Context int
-	// Parallel is the number of answers that may be under way at one time; more
-	// wait for their turn. They share the cache: fewer are under way while it has no
-	// room for all. 0: 64 on a GPU, 16 on the CPU.
+	// Parallel is the largest number of answers that run at a time; further answers wait in a
+	// queue. Running answers share the KV cache, so fewer run while the cache has no room for
+	// all. If 0, it is 64 on a GPU and 16 on the CPU.
 	Parallel int
-	// Memory is how many bytes of the host's memory may be taken, of what is free. On
-	// the CPU that is by weights that are laid out anew, the cache and what a step
-	// computes with together; 0: the cache takes half of what is free beside the weights
-	// at most, or what one answer needs of the Context asked for. Beside a device it is
-	// what may be pinned: weights that stream, and HostCache; 0: three quarters of what
-	// is free.
+	// TargetITL is the longest time that a running request should wait for its next token while
+	// prompts of other requests are prefilled: each step prefills as many tokens as fit into it, by
+	// measured step times. It does not change the results. 0: 40 ms on a GPU, 100 ms on the CPU.
+	TargetITL time.Duration
+	// Memory limits the host memory that the model takes, in bytes. It never takes more than is
+	// free. On the CPU the limit is for repacked weights, the KV cache and scratch together. If it
+	// is 0, the KV cache takes at most half of the memory that is free besides the weights, or
+	// more if one answer of the given Context needs it. On a GPU the limit is for pinned memory:
+	// streamed weights and HostCache. If it is 0, three quarters of the free memory may be pinned.
 	Memory int64
-	// DeviceMemory is how much of a device's memory weights, the cache and what a step
-	// computes with may take together, of what is free. The zero limit: the cache takes
-	// half of what is free beside the weights at most, or what one answer needs of the
-	// Context asked for. It is an error where Device or Kernels choose the CPU.
+	// DeviceMemory limits the GPU memory that weights, the KV cache and scratch take together. It
+	// never takes more than is free. If it is zero, the KV cache takes at most half of the memory
+	// that is free besides the weights, or more if one answer of the given Context needs it. It is
+	// an error if Device or Kernels select the CPU.
 	DeviceMemory MemoryLimit
-	// StreamWeights says whether weights come from the host's memory to a device when
-	// they are needed, the layers one after the other in every step. The results are
-	// the same. StreamAlways is an error where Device or Kernels choose the CPU.
+	// StreamWeights says whether weights that the GPU has no room for are kept in host memory and
+	// copied to the GPU in each step, layer by layer. Streaming does not change the results.
+	// StreamAlways is an error if Device or Kernels select the CPU.
 	StreamWeights StreamWeights
-	// Activations are the numbers computed with.
+	// Activations is the number format of activations.
 	Activations Activations
-	// Cache are the numbers that keys and values are kept in.
+	// Cache is the number format of keys and values in the KV cache.
 	Cache Cache
-	// HostCache is how many bytes of the host's memory may keep parts of the cache
-	// that the device has no room for, so that they need not be computed again. 0:
-	// none.
+	// HostCache is the number of bytes of host memory for pages of the KV cache that are evicted
+	// from the device. A request that needs such a page copies it back instead of computing it
+	// again. If 0, evicted pages are dropped.
 	HostCache int64
-	// CheckArgmax has the processor choose every token again, from the logits of the
-	// device: the first that is another one ends its request with an error that is
-	// [ErrCheck] and names both. Steps wait for it, one after the other.
+	// Kept keeps the pages in HostCache while the model is closed. If nil, closing the model drops
+	// them.
+	Kept *KeptCache
+	// CheckArgmax samples every token again on the CPU, from the device's logits. If the tokens
+	// differ, the request ends with an error that wraps [ErrCheck] and names both. Each step waits
+	// for the check of the step before.
 	CheckArgmax bool
-	// CheckReference has plain loops on the processor repeat every operation of so many
-	// steps, from the first on, on the device's own inputs: what is further from them than
-	// rounding explains ends its request with an error that is [ErrCheck] and names the
+	// CheckReference is the number of steps, from the first one on, whose operations are computed
+	// again by plain loops on the CPU, from the device's own inputs. If a result differs by more
+	// than rounding explains, the request ends with an error that wraps [ErrCheck] and names the
 	// layer, the operation and the weight. Such a step takes seconds.
 	CheckReference int
-	// PreTokenizer is the name, as in GGUF's tokenizer.ggml.pre, of how text is cut
-	// before the tokenizer, for a GGUF file that names none or one that is not known.
-	// Empty: what the file names.
+	// PreTokenizer names the rule that splits text before the tokenizer merges it, with the names
+	// of tokenizer.ggml.pre in GGUF. It is for GGUF files that name no rule, or an unknown one. If
+	// empty, the file's rule is used.
 	PreTokenizer string
-	// Damaged, where not nil, is called with what [Model.Damage] says when the model's file
-	// has changed, and with nil when it is again what it was. Closing the model waits for
-	// it, so that it may not close the model.
+	// Damaged, if not nil, is called with the error that [Model.Damage] returns when the model's
+	// file has changed, and with nil when the file is restored. [Model.Close] waits for the call
+	// to return, so Damaged must not call Close.
 	Damaged func(error)
-	// Progress, where not nil, is called while the model loads.
+	// Progress, if not nil, is called repeatedly while the weights load.
 	Progress func(Progress)
-	// Watch, where not nil, is told what every step of the model took, before the answers
-	// have what it gave. It is called for one step at a time, and the model waits for it, so
-	// that it may not wait for the model. What measuring costs is little: on a GPU, a launch
-	// more for each step.
+	// Watch, if not nil, is called after every step with its timing, before the step's results
+	// are delivered to requests. Calls do not overlap. The model waits for each call, so Watch must
+	// not wait for the model. Measuring costs little: on a GPU, one more launch for each step.
 	Watch func(StepTiming)
-	// Profile has Watch told of the parts of every step too: [StepTiming.Spans]. On a GPU
-	// kernels are then launched and timed one by one, so that steps take longer.
+	// Profile fills in [StepTiming.Spans] for Watch. On a GPU kernels are then launched and timed
+	// one by one, so steps take longer.
 	Profile bool
 }
 
-// Activations are the numbers that a model computes with.
+// Activations is the number format in which a model computes.
 type Activations uint8
 
 const (
-	// ActivationsAuto is the fastest that keeps the model's quality. On the CPU it is 8
-	// bits with a scale for every 32 values where weights are quantised in formats that
-	// are computed in bytes, and float32 elsewhere. On an NVIDIA GPU it is float16 (with
-	// weights rounded to float16 as well) where weights are quantised or float16,
-	// bfloat16 where they are bfloat16, and float32 where they are float32.
+	// ActivationsAuto selects the fastest format that keeps the model's quality; it depends on
+	// each weight. On the CPU it is 8 bits with a scale for every 32 values for weights in
+	// quantized formats that have byte kernels, and float32 for others. On an NVIDIA GPU it is
+	// float16 for quantized and float16 weights (quantized weights are rounded to float16 as
+	// well), bfloat16 for bfloat16 weights, and float32 for float32 weights.
 	ActivationsAuto Activations = iota
-	// ActivationsF32 is float32 throughout.
+	// ActivationsF32 selects float32 for all weights.
 	ActivationsF32
 )
 
 var activationsNames = []string{"auto", "f32"}
 
-// String is "auto" or "f32".
+// String returns "auto" or "f32".
 func (a Activations) String() string { return nameOf("activations", a, activationsNames) }
 
-// ParseActivations reads "auto" or "f32".
+// ParseActivations parses "auto" or "f32"; "" is "auto". The error wraps [ErrOptions].
 func ParseActivations(s string) (Activations, error) {
 	return parseName[Activations]("activations", s, activationsNames)
 }
 
-// nameOf is the name at a value's place in names.
+// nameOf returns names[v], or what(v) if v has no name.
 func nameOf[T ~uint8](what string, v T, names []string) string {
 	if int(v) < len(names) {
 		return names[v]
@@ -129,7 +135,7 @@ func nameOf[T ~uint8](what string, v T, names []string) string {
 	return fmt.Sprintf("%s(%d)", what, uint8(v))
 }
 
-// parseName reads a name; "" is the first one.
+// parseName returns the index of s in names; "" is the first name.
 func parseName[T ~uint8](what, s string, names []string) (T, error) {
 	if i := slices.Index(names, cmp.Or(s, names[0])); i >= 0 {
 		return T(i), nil
@@ -137,7 +143,7 @@ func parseName[T ~uint8](what, s string, names []string) (T, error) {
 	return 0, fmt.Errorf("realizar: %w: %s %q, want %s", ErrOptions, what, s, nearest.OneOf(names))
 }
 
-// dtype is that of what weights are multiplied with on a backend that rounds so.
+// dtype returns the format that activations are rounded to on a backend that rounds to rounds.
 func (a Activations) dtype(rounds tensor.DType) tensor.DType {
 	if a == ActivationsF32 {
 		return tensor.F32
@@ -145,7 +151,7 @@ func (a Activations) dtype(rounds tensor.DType) tensor.DType {
 	return rounds
 }
 
-// Progress says how far loading has come.
+// Progress reports how much of a model is loaded.
 type Progress struct {
 	Done, Total int64 // bytes of weights
 }
@@ -160,6 +166,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a context of %d tokens", ErrOptions, o.Context)
 	case o.Parallel < 0:
 		return fmt.Errorf("realizar: %w: %d answers at one time", ErrOptions, o.Parallel)
+	case o.TargetITL < 0:
+		return fmt.Errorf("realizar: %w: a target of %v between tokens; want more than 0, or 0 for the device's own", ErrOptions, o.TargetITL)
 	case o.Memory < 0:
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.StreamWeights > StreamNever:
@@ -186,16 +194,16 @@ func (o *Options) validate() error {
 	return o.DeviceMemory.validate()
 }
 
-// choice is which devices o allows.
+// choice returns the devices that o allows.
 func (o *Options) choice() backends.Choice {
 	return backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
 	}
 }
 
-// use opens the devices that valid options allow until do returns nil for one, and
-// plans the memory there of a program that was made for a context: see
-// [backends.List.Use].
+// use opens the devices that o allows, one after the other, until do returns nil for one. It calls
+// do with a planner of p's memory on that device. made is the context that the model was trained
+// for. passed says why the preferred device was skipped: see [backends.List.Use].
 func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*memory.Planner) error) (passed, err error) {
 	cache := o.Cache.dtype(o.Activations)
 	if o.Context > made {
@@ -208,7 +216,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL,
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
 			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 		}}
@@ -227,7 +235,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	return passed, err
 }
 
-// checked is b with what o says of it looked at.
+// checked wraps b in the checks that o asks for.
 func (o *Options) checked(b plan.Backend) plan.Backend {
 	return check.Wrap(b, check.Options{
 		Argmax: o.CheckArgmax, Reference: o.CheckReference,

@@ -6,13 +6,13 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// OpenTokenizer reads a tokenizer alone. path is what [Open] takes, or a GGUF
-// file that holds only a vocabulary, a tokenizer.json or tokenizer.model (a
-// tokenizer_config.json beside it is read with it), or a folder with one. The error wraps
-// [ErrNoTokenizer] where the file has none that can be used.
+// OpenTokenizer reads the tokenizer of the model at path without the model. path is as in [Open],
+// or names a GGUF file without weights, a tokenizer.json or tokenizer.model file (with the
+// tokenizer_config.json in the same folder, if any), or a folder with one of these. If there is no
+// tokenizer that can be used, the error wraps [ErrNoTokenizer].
 func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) { return OpenTokenizerWith(path, "") }
 
-// OpenTokenizerWith is [OpenTokenizer] with a pre-tokenizer as in [Options].
+// OpenTokenizerWith is like [OpenTokenizer] but uses preTokenizer as [Options.PreTokenizer].
 func OpenTokenizerWith(path, preTokenizer string) (*tokenizer.Tokenizer, error) {
 	tok, err := hub.OpenTokenizer(path, preTokenizer)
 	if err != nil {
@@ -21,11 +21,11 @@ func OpenTokenizerWith(path, preTokenizer string) (*tokenizer.Tokenizer, error) 
 	return tok, nil
 }
 
-// OpenTemplate reads a chat template alone, and the texts of the special tokens
-// that it may name ("bos_token" and so on). path is what [OpenTokenizer] takes,
-// or a tokenizer_config.json. With tools it is the template for conversations
-// with tools where the model has one of its own for them. The error wraps
-// [ErrNoTemplate] where there is none that can be used.
+// OpenTemplate reads the chat template of the model at path without the model. path is as in
+// [OpenTokenizer], or names a tokenizer_config.json file. If tools is set, OpenTemplate prefers the
+// model's template for conversations with tools. The map has the texts of special tokens by the
+// names that templates use, such as "bos_token". If there is no template that can be used, the
+// error wraps [ErrNoTemplate].
 func OpenTemplate(path string, tools bool) (*chat.Template, map[string]string, error) {
 	template, special, err := hub.OpenTemplate(path, tools)
 	if err != nil {

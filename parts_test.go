@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// The parts of a model are the same from wherever they can be read.
+// Tokenizers and templates are the same from all paths that have them.
 func TestParts(t *testing.T) {
 	hub := modeltest.Hub(t)
 	renamed := filepath.Join(t.TempDir(), "vocabulary")
@@ -97,8 +97,7 @@ func TestPartsErrors(t *testing.T) {
 	}
 }
 
-// A template works without a tokenizer; its special tokens are those that
-// tokenizer_config.json names.
+// A template works without a tokenizer. Its special tokens come from tokenizer_config.json.
 func TestTemplateWithoutTokenizer(t *testing.T) {
 	dir := modeltest.Hub(t)
 	if err := os.Remove(filepath.Join(dir, "tokenizer.json")); err != nil {
@@ -117,10 +116,10 @@ func TestTemplateWithoutTokenizer(t *testing.T) {
 	}
 }
 
-// A folder without tokenizer.json has its tokenizer in tokenizer.model, and a
-// path to that asks for it.
+// The tokenizer of a folder without tokenizer.json is its tokenizer.model, which may also be named
+// by its path.
 func TestTokenizerModel(t *testing.T) {
-	// Two pieces of BPE, with their lengths, scores and types.
+	// Two BPE pieces with their lengths, scores and types.
 	model := []byte("\n\n\n\x03\u2581\x15\x00\x00\x80\xbf" + "\n\x08\n\x01a\x15\x00\x00\x00\xc0" + "\x12\x02\x18\x02" + "\x1a\x02\x20\x00")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokenizer.model")

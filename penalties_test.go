@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// lastLogits are those after ids.
+// lastLogits returns the logits after ids.
 func lastLogits(t *testing.T, m *realizar.Model, ids []int32) []float32 {
 	t.Helper()
 	var last []float32
@@ -22,7 +22,7 @@ func lastLogits(t *testing.T, m *realizar.Model, ids []int32) []float32 {
 	return last
 }
 
-// slowAnswer is the answer of n tokens, each the likeliest, told step by step.
+// slowAnswer returns a greedy answer of n tokens, computed by one call of Logits per token.
 func slowAnswer(t *testing.T, m *realizar.Model, prompt []int32, n int, g *realizar.Generation) []int32 {
 	t.Helper()
 	ids := slices.Clone(prompt)
@@ -61,7 +61,7 @@ func slowAnswer(t *testing.T, m *realizar.Model, prompt []int32, n int, g *reali
 	return ids[len(prompt):]
 }
 
-// Biases and penalties choose what a slow program chooses with them.
+// Biases and penalties give the tokens that slowAnswer gives with them.
 func TestPenalties(t *testing.T) {
 	m := open(t, realizar.Options{})
 	prompt := []int32{5, 71, 9, 71, 200, 14, 30}
@@ -96,7 +96,7 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// Each parameter of sampling does what the sampler does with it.
+// Each sampling parameter reaches the sampler.
 func TestSampling(t *testing.T) {
 	m := open(t, realizar.Options{})
 	prompt := []int32{5, 71, 9, 71, 200, 14, 30}

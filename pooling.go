@@ -10,15 +10,15 @@ import (
 type Pooling uint8
 
 const (
-	// PoolingAuto is what the model's files say, or else the last token; of a model that
-	// reads texts as a whole, the mean.
+	// PoolingAuto is the pooling that the model's files name. If they name none, it is the mean
+	// for encoders and the last token for other models.
 	PoolingAuto Pooling = iota
 	// PoolingMean is the mean over all tokens.
 	PoolingMean
-	// PoolingLast is the last token, which alone has seen all others where tokens see
-	// none after them.
+	// PoolingLast is the hidden state of the last token. With causal attention only the last token
+	// depends on the whole text.
 	PoolingLast
-	// PoolingCLS is the first token.
+	// PoolingCLS is the hidden state of the first token.
 	PoolingCLS
 	// PoolingMax is the largest value of each element over all tokens.
 	PoolingMax
@@ -26,10 +26,11 @@ const (
 
 var poolingNames = []string{"auto", hub.PoolingMean, hub.PoolingLast, hub.PoolingCLS, hub.PoolingMax}
 
-// String is "auto", "mean", "last", "cls" or "max".
+// String returns "auto", "mean", "last", "cls" or "max".
 func (p Pooling) String() string { return nameOf("pooling", p, poolingNames) }
 
-// poolingOf is what a model's files say.
+// poolingOf returns the pooling that a model's files name, or the default for whole, which says
+// that the model is an encoder.
 func poolingOf(f hub.Source, whole bool) (Pooling, error) {
 	name, err := hub.Pooling(f, whole)
 	if err != nil {

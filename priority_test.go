@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A request of a higher priority takes the only place, also from within the loop over
-// the answer that has it, which then goes on as if nothing had been.
+// A request with a higher priority preempts the only running answer, even from within the loop over
+// that answer, which then continues unchanged.
 func TestPriority(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 1})
 	low := realizar.Request{PromptTokens: ids(50), Generation: realizar.Generation{MaxTokens: new(60), IgnoreEnd: true, Sampling: realizar.Sampling{Temperature: 1}}}
 	high := realizar.Request{PromptTokens: ids(40), Generation: realizar.Generation{MaxTokens: new(5), IgnoreEnd: true, Priority: 1}}
 	want := generate(t, m, low)
-	// Without priority it would wait for ever.
+	// Without priority the request would wait forever.
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var got answer
@@ -39,7 +39,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Embeddings find in the cache what others of their salt left there.
+// Embeddings reuse cached pages of requests with the same salt.
 func TestEmbedSalt(t *testing.T) {
 	m := open(t, realizar.Options{})
 	for _, test := range []struct {

@@ -11,31 +11,32 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A Prompt is what the model runs for a request.
+// A Prompt is the input of the model for a request.
 type Prompt struct {
-	// Text is a conversation as the model's chat template writes it. Its spans say what
-	// the template wrote and what the caller did. nil of a request without one.
-	Text   chat.Text
+	// Text is the conversation as the model's chat template renders it. Its spans tell the text of
+	// the template from the text of the caller. It is nil for a [Request].
+	Text chat.Text
+	// Tokens are the token ids of the prompt.
 	Tokens []int32
 	// Render and Tokenize are the times that the template and the tokenizer took.
 	Render, Tokenize time.Duration
 
-	turn *conversation // nil of a text
+	turn *conversation // nil for a Request
 }
 
-// Prompt is the prompt that [Model.Generate] runs for r. It may be longer than the context;
-// one of more than most tokens, where that is not 0, is a [*ContextError]. A long text
-// takes a while: the work ends soon after ctx does.
+// Prompt returns the prompt that [Model.Generate] runs for r, without running it. If most is not 0,
+// a prompt of more than most tokens is a [*ContextError]; otherwise it may be longer than the
+// context. Prompt returns soon after ctx is done.
 func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error) {
 	if r.Prepared != nil {
 		if r.Prompt != "" || r.PromptTokens != nil || r.Infill != nil {
-			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and one that was prepared", ErrRequest)
+			return Prompt{}, fmt.Errorf("realizar: %w: both Prepared and another prompt; want one of them", ErrRequest)
 		}
 		return *r.Prepared, nil
 	}
 	if r.PromptTokens != nil {
 		if r.Prompt != "" || r.Infill != nil {
-			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
+			return Prompt{}, fmt.Errorf("realizar: %w: both PromptTokens and another prompt; want one of them", ErrRequest)
 		}
 		if most > 0 && len(r.PromptTokens) > most {
 			return Prompt{}, fmt.Errorf("realizar: %w", &ContextError{Prompt: len(r.PromptTokens), Context: most})
@@ -48,7 +49,7 @@ func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error
 	}
 	if r.Infill != nil {
 		if r.Prompt != "" {
-			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and a text with a gap", ErrRequest)
+			return Prompt{}, fmt.Errorf("realizar: %w: both Infill and Prompt; want one of them", ErrRequest)
 		}
 		return m.infill(ctx, tok, r, most)
 	}
@@ -66,14 +67,14 @@ func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error
 	return Prompt{Tokens: ids, Tokenize: time.Since(begun)}, checkTokens("prompt token", ids, m.Vocab())
 }
 
-// An error has the length of a prompt that is so many times longer than it may be, or has so
-// many tokens. Longer ones are not turned into tokens as a whole.
+// A prompt that is too long is tokenized up to countedContexts times its limit, or countedTokens if
+// that is more. So the error has the exact length of most such prompts, at a bounded cost.
 const (
 	countedContexts = 4
 	countedTokens   = 16 << 10
 )
 
-// limitsOf bound the tokens of a text of which there may be most, 0 for any number.
+// limitsOf returns the tokenizer's limits for a text that may have most tokens; 0 is no limit.
 func limitsOf(ctx context.Context, most int) tokenizer.Limits {
 	var l tokenizer.Limits
 	if most > 0 {
@@ -85,7 +86,8 @@ func limitsOf(ctx context.Context, most int) tokenizer.Limits {
 	return l
 }
 
-// tooLong is an error of a tokenizer as that of a prompt that may have most tokens.
+// tooLong turns the tokenizer's [*tokenizer.LengthError] into a [*ContextError] for a limit of most
+// tokens. It returns other errors wrapped.
 func tooLong(err error, most int) error {
 	var long *tokenizer.LengthError
 	if errors.As(err, &long) {
@@ -94,11 +96,12 @@ func tooLong(err error, most int) error {
 	return wrap(err)
 }
 
-// ChatPrompt is the prompt that [Model.Chat] runs for r. It may be longer than the
-// context; one of more than most tokens, where that is not 0, is a [*ContextError].
-// Special tokens match only in what the template wrote. Where the tokenizer begins every
-// text with a token, the prompt has it once, whether or not the template wrote it. The
-// work ends soon after ctx does. An error of the tokenizer comes with the Text.
+// ChatPrompt returns the prompt that [Model.Chat] runs for r, without running it. If most is not 0,
+// a prompt of more than most tokens is a [*ContextError]; otherwise it may be longer than the
+// context. Special tokens match only in the template's own text, never in the caller's. If the
+// tokenizer begins every text with a token, the prompt has this token once, even if the template
+// writes it too. If tokenizing fails, the returned Prompt still has its Text. ChatPrompt returns
+// soon after ctx is done.
 func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest, most int) (Prompt, error) {
 	begun := time.Now()
 	text, err := m.render(ctx, r)
@@ -131,7 +134,7 @@ func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest, most int) (Promp
 	return p, checkTokens("prompt token", p.Tokens, m.Vocab())
 }
 
-// render is the text that the model's chat template makes of r.
+// render returns r's conversation as the model's chat template writes it.
 func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 	if m.arch.Program.Whole {
 		return nil, m.unsuited("a conversation")
@@ -148,7 +151,7 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		tools = nil
 	}
 	if len(tools) > 0 && !t.TakesTools() {
-		return nil, fmt.Errorf("realizar: %w: %d tools, but the model's chat template takes none", ErrRequest, len(r.Tools))
+		return nil, fmt.Errorf("realizar: %w: %d tools, but the model's chat template takes none; leave them out", ErrRequest, len(r.Tools))
 	}
 	now := r.Now
 	if now.IsZero() {
@@ -166,7 +169,7 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		Messages: r.Messages, Tools: tools, ContinueFinal: r.Continue, Documents: r.Documents, Vars: vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
 	}
-	made := 0 // bytes that are reserved for what the template makes
+	made := 0 // bytes reserved while the template renders
 	account := budget.Of(ctx)
 	if account != nil {
 		c.Reserve = func(bytes int) error {
@@ -178,19 +181,19 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		}
 	}
 	text, err := t.Render(ctx, c)
-	// Of this the text stays.
+	// Only the memory of the text stays reserved.
 	stays := 0
 	for _, s := range text {
 		stays += len(s.Text)
 	}
-	_ = account.ReserveInt(min(stays, made) - made) // what is given back is not refused
+	_ = account.ReserveInt(min(stays, made) - made) // a negative reservation never fails
 	if err != nil {
 		return nil, wrap(err)
 	}
 	return text, nil
 }
 
-// checkContinue refuses what does not go with an answer that continues a message.
+// checkContinue returns an error if r.Continue is set and other fields of r exclude it.
 func (r *ChatRequest) checkContinue() error {
 	if !r.Continue {
 		return nil
@@ -200,23 +203,23 @@ func (r *ChatRequest) checkContinue() error {
 	}
 	switch last := len(r.Messages) - 1; {
 	case last < 0:
-		return bad("there is no message to continue")
+		return bad("there is no message to continue; want an assistant's message, or Continue false")
 	case r.Messages[last].Role != "assistant":
-		return bad("the last message is to be continued, and is of role %.50q; want assistant", r.Messages[last].Role)
+		return bad("the message to continue has the role %.50q; want assistant", r.Messages[last].Role)
 	case len(r.Messages[last].ToolCalls) > 0:
-		return bad("the last message is to be continued, and calls tools; want text alone")
+		return bad("the message to continue calls tools; want a message of text alone")
 	case r.ToolChoice.Mode == ToolRequired || r.ToolChoice.Mode == ToolNamed:
-		return bad("a call of a tool is required, and the answer continues a text")
+		return bad("a tool call is required, but the answer continues a message; want tool choice auto or none")
 	case r.Effort != "" && r.Effort != "none", r.ThinkingTokens != nil && *r.ThinkingTokens > 0:
-		return bad("a thought is asked for, and the answer continues a text, behind which none begins")
+		return bad("reasoning is asked for, but an answer that continues a message has none; want effort none")
 	}
 	return nil
 }
 
-// checkPrompt refuses a prompt that cannot be run.
+// checkPrompt returns an error if a prompt is empty or exceeds the context.
 func (m *Model) checkPrompt(ids []int32) error {
 	if len(ids) == 0 {
-		return fmt.Errorf("realizar: %w: the prompt is empty and the tokenizer adds nothing to it", ErrRequest)
+		return fmt.Errorf("realizar: %w: the prompt is empty; want at least one token", ErrRequest)
 	}
 	if len(ids) > m.Context() {
 		return fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: m.Context()})
@@ -224,7 +227,7 @@ func (m *Model) checkPrompt(ids []int32) error {
 	return nil
 }
 
-// checkTokens refuses ids that the model does not have.
+// checkTokens returns an error if an id is outside the vocabulary.
 func checkTokens(what string, ids []int32, vocab int) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= vocab {

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A prompt has the ids that its request runs: the same ids have the same answer.
+// A prompt has the ids that its request runs: a request for these ids has the same answer.
 func TestPrompt(t *testing.T) {
 	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.AddBOS()), Options{Device: "cpu"})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// Of what a chat template makes, the request holds no more than the text and the ids.
+// After rendering, only the memory of the text and the ids stays reserved.
 func TestChatPromptGivesBack(t *testing.T) {
 	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.Template(`{% set ns = namespace(s='') %}{% for c in messages[0].content %}{% set ns.s = ns.s ~ c %}{% endfor %}{{ ns.s }}`)), Options{Device: "cpu"})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestChatPromptGivesBack(t *testing.T) {
 	}
 }
 
-// Where nothing else is asked for, a device works at more answers than a processor.
+// The default of Parallel is larger on a device than on the CPU.
 func TestParallelByDefault(t *testing.T) {
 	present(t, &abacus{Backend: cpu.New(1), free: roomy8G}, nil)
 	for _, test := range []struct {
@@ -91,8 +91,8 @@ func TestParallelByDefault(t *testing.T) {
 	}
 }
 
-// A prompt that is longer than the context is an error with its length, which is exact
-// where the prompt is not many times as long; the work ends with its context.
+// A prompt that is longer than the context is an error with its length, which is exact unless the
+// prompt is many times too long. Tokenizing ends when ctx is cancelled.
 func TestLongPrompt(t *testing.T) {
 	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.Context(64)), Options{Device: "cpu"})
 	if err != nil {

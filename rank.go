@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A RankRequest asks how well documents answer a query.
+// A RankRequest asks for scores of documents for a query.
 type RankRequest struct {
 	Query     string
 	Documents []string
@@ -21,21 +21,23 @@ type RankRequest struct {
 	Salt     string
 }
 
-// A Rank is what a model says of the query and one document together.
+// A Rank is the result for one document.
 type Rank struct {
-	// Scores [Model.Labels] are those of the labels. Of a model with one label the
-	// score says how well the document answers the query, as the CrossEncoder of
-	// sentence-transformers computes it: the sigmoid of the logit, or the logit itself
-	// where config.json says so. Of a model with several labels they are the logits.
+	// Scores are the scores of the labels, of shape [Model.Labels]. If the model has one label,
+	// the score says how well the document answers the query. It is computed as by the
+	// CrossEncoder of sentence-transformers: the sigmoid of the logit, or the logit itself if
+	// config.json says so. If the model has several labels, the scores are the logits.
 	Scores []float32
-	// Logits [Model.Labels] are what the model's head gives.
+	// Logits are the outputs of the model's head, of shape [Model.Labels].
 	Logits []float32
-	Tokens int // of the query and the document, with those around them
+	// Tokens is the number of tokens of the query and the document, including special tokens.
+	Tokens int
 }
 
-// Rank scores r's documents, in their order. A query and a document that are longer
-// together than the context are a [*ContextError]; where one fails, all do. A model
-// without a head for it is an error that wraps [ErrUnsuited].
+// Rank scores r's documents with r's query and returns the results in the order of the documents.
+// If a document fails, Rank returns its error and no results. The error is a [*ContextError] if the
+// query and a document together are longer than the context, and wraps [ErrUnsuited] if the model
+// has no classification head.
 func (m *Model) Rank(ctx context.Context, r *RankRequest) ([]Rank, error) {
 	switch {
 	case m.Labels() == 0:
@@ -59,7 +61,7 @@ func (m *Model) Rank(ctx context.Context, r *RankRequest) ([]Rank, error) {
 			return nil, ofInput(tooLong(err, m.Context()), i, n)
 		}
 		if m.untyped || m.arch.Program.Axes[0] <= 1 {
-			e.Types = nil // the model does not know them
+			e.Types = nil // the model has no token types
 		}
 		if err := m.checkPair(e); err != nil {
 			return nil, ofInput(err, i, n)
@@ -84,7 +86,7 @@ func (m *Model) Rank(ctx context.Context, r *RankRequest) ([]Rank, error) {
 	return all, nil
 }
 
-// checkPair refuses a pair that cannot be run.
+// checkPair returns an error if a query with a document cannot be run.
 func (m *Model) checkPair(e *engine.Request) error {
 	if err := checkTokens("token", e.Prompt, m.Vocab()); err != nil {
 		return err
@@ -93,12 +95,12 @@ func (m *Model) checkPair(e *engine.Request) error {
 		return err
 	}
 	if n := int32(m.arch.Program.Axes[0]); e.Types != nil && slices.Max(e.Types) >= n {
-		return fmt.Errorf("realizar: %w: the tokenizer gives tokens the type %d, and the model knows %d", ErrConfig, slices.Max(e.Types), n)
+		return fmt.Errorf("realizar: %w: the tokenizer uses token type %d, but the model has %d types", ErrConfig, slices.Max(e.Types), n)
 	}
 	return nil
 }
 
-// scores are those of the labels with these logits.
+// scores returns the scores for logits.
 func (m *Model) scores(logits []float32) []float32 {
 	scores := slices.Clone(logits)
 	if m.sigmoid {

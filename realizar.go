@@ -1,8 +1,8 @@
-// Package realizar runs open-weight language models.
+// Package realizar runs open-weight language models on CPUs and NVIDIA GPUs, without cgo.
 //
-// A [Model] is opened from a GGUF file, a safetensors file or a folder as model
-// hubs lay it out, and answers a [Request] or a [ChatRequest] with a sequence of
-// [Event]s:
+// [Open] loads a model from a GGUF file, a safetensors file or a folder downloaded from a model
+// hub. [Model.Generate] continues a text and [Model.Chat] answers a conversation. Both return an
+// iterator of [Event] values, which carry the answer as it is generated:
 //
 //	m, err := realizar.Open(ctx, "model.gguf", realizar.Options{})
 //	if err != nil {
@@ -16,12 +16,44 @@
 //		fmt.Print(event.Text)
 //	}
 //
-// Leaving the loop or cancelling the context stops the work. A Model may be
-// used by many goroutines at once. What a request answers depends on the model,
-// the request and its seed alone, never on who else is being served.
+// Leaving the loop or cancelling the context ends the request.
 //
-// Nothing is cut off silently: a prompt that does not fit is an error with both
-// numbers, and an answer that ends early says why.
+// # Requests
+//
+// A [Request] or [ChatRequest] has one prompt and asks for one or more answers
+// ([Generation.Choices]). Prefill steps run the prompt. Decode steps then generate the tokens of
+// each answer one after the other. The last event of an answer has a [Finish], which says why the
+// answer ended, how many tokens it used and how long it took.
+//
+// The methods of a Model may be called from many goroutines. Running requests share each step of
+// the model, up to [Options.Parallel] answers at a time; other requests wait in a queue. The
+// answers to a request depend only on the model, its options, the request and the seed, never on
+// the other requests.
+//
+// Prompts are never truncated. A prompt that exceeds the context is a [*ContextError] with both
+// lengths.
+//
+// # Memory
+//
+// Open plans the memory for weights, the KV cache and scratch before it loads anything. If the
+// model does not fit, Open returns an error that wraps [ErrMemory]. [Options.Context],
+// [Options.Parallel], [Options.Memory] and [Options.DeviceMemory] control the plan.
+// [Description.Memory] computes it without loading the model.
+//
+// # GPUs
+//
+// A program that imports package github.com/realizar/realizar/cuda can run models on NVIDIA GPUs.
+// It needs the GPU's driver and no other software. [Options.Device] selects the device.
+//
+// # Further functions
+//
+//   - [JSONSchema], [JSONOf], [Regexp], [OneOf], [GBNF], [Lark] and [Model.StructuralTag] make a
+//     [Grammar], which constrains an answer.
+//   - [Model.Embed] computes embeddings, [Model.Rank] scores documents, and [Model.Logits] returns
+//     raw logits.
+//   - [Describe] reads a model's files without loading the model.
+//   - [OpenTokenizer] and [OpenTemplate] open a tokenizer or a chat template alone.
+//   - [Model.Metrics] and [Options.Watch] observe a running model.
 package realizar
 
 import (
@@ -40,14 +72,14 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A Model is an opened model. Its methods may be called by many goroutines.
+// A Model is a loaded model. Its methods are safe for concurrent use by multiple goroutines.
 type Model struct {
 	file   *modelfile.File
 	arch   *arch.Model
 	engine *engine.Engine
 	device modelDevice
 
-	parallel   int           // answers under way at one time
+	parallel   int           // see [Model.Parallel]
 	hostMemory int64         // see [Model.HostMemory]
 	opening    time.Duration // see [LoadTimings]
 
@@ -61,30 +93,29 @@ type Model struct {
 	templateErr  error
 	pooling      Pooling
 	poolingErr   error
-	sigmoid      bool  // scores are the sigmoid of the head's logits, see [Model.Rank]
-	untyped      bool  // the model is not told which text of a pair a token is of
-	rankErr      error // why texts cannot be ranked, though there is a head
+	sigmoid      bool  // [Rank.Scores] are the sigmoid of the logits
+	untyped      bool  // the model has no token types, which tell the texts of a pair apart
+	rankErr      error // why the model cannot rank although it has a head for it
 	defaults     Sampling
 	hasDefaults  bool
-	specialNames map[string]string // bos_token and so on, for templates
+	specialNames map[string]string // texts of special tokens by template variable, such as bos_token
 
-	vocabulary func() *grammar.Vocabulary // made when it is first needed
+	vocabulary func() *grammar.Vocabulary // computed by the first call
 	turns      turnCache
 	formsMutex sync.Mutex
-	forms      map[*chat.Template]*shownForm // that were looked for; nil: not found
+	forms      map[*chat.Template]*shownForm // nil for a template that shows no form
 
 	canary *canary
 	close  func() error
 }
 
-// Open opens the model at path: a GGUF file, a safetensors file, or a folder
-// with one of these as model hubs lay it out. It returns when the model is
-// ready to run, or ctx ends. A weight that is NaN or infinite is an error that
-// wraps [modelfile.ErrFormat].
+// Open loads the model at path, which names a GGUF file, a safetensors file, or a folder with one
+// of these as model hubs publish it. It returns when the model is ready to run or ctx is done. If a
+// weight is NaN or infinite, Open returns an error that wraps [modelfile.ErrFormat].
 //
-// The files must stay as they are until the model is closed, since weights may be
-// read from them at any time. Where one is cut short, loading or the requests that
-// need what is gone end with such an error too.
+// The files must not change until the model is closed, because steps may read weights from them at
+// any time. If a file is truncated, Open, or a request that needs the missing weights, returns an
+// error that wraps [modelfile.ErrFormat].
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -123,10 +154,9 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	return m, nil
 }
 
-// readText reads the tokenizer, the chat templates and the model's own
-// sampling. A model without a tokenizer or a template still runs on token ids,
-// so that what is wrong with these is reported where they are needed, but a
-// pre-tokenizer that was asked for has to be there.
+// readText reads the tokenizer, the chat templates and the recommended sampling. A model without a
+// tokenizer or a template still runs on token ids, so errors in these are reported when they are
+// needed. If the options name a pre-tokenizer, an error of the tokenizer is returned at once.
 func (m *Model) readText(pre string) error {
 	generation, err := hub.ReadGeneration(m.file)
 	if err != nil {
@@ -151,8 +181,8 @@ func (m *Model) readText(pre string) error {
 	return nil
 }
 
-// checkEnds puts aside the ids that end answers and that the model does not have, which
-// some files name beside others. Where there are no others, no answer would end.
+// checkEnds moves end tokens outside the vocabulary, which some files list, from ends to strayEnds.
+// If no end token remains, no answer would end, so it returns an error.
 func (m *Model) checkEnds() error {
 	for id := range m.ends {
 		if int(id) >= m.Vocab() {
@@ -162,48 +192,47 @@ func (m *Model) checkEnds() error {
 	}
 	slices.Sort(m.strayEnds)
 	if len(m.strayEnds) > 0 && len(m.ends) == 0 {
-		return fmt.Errorf("%w: the files end answers with token %d, and the model's vocabulary has %d", ErrConfig, m.strayEnds[0], m.Vocab())
+		return fmt.Errorf("%w: the files end answers with token %d, which is outside the vocabulary of %d, and with no token in it", ErrConfig, m.strayEnds[0], m.Vocab())
 	}
 	return nil
 }
 
-// StrayEnds are the ids that end answers by the model's files and that it does not have, in
-// ascending order: they are never chosen.
+// StrayEnds returns the end tokens in the model's files that are outside its vocabulary, in
+// ascending order. They are never sampled.
 func (m *Model) StrayEnds() []int32 { return slices.Clone(m.strayEnds) }
 
-// Close frees everything. Answers under way end with [ErrClosed]; every call
-// returns when nothing is at work any longer.
+// Close ends running and queued requests with [ErrClosed], waits for the running step, and frees
+// the model's memory. Further calls wait for the first one and return its error.
 func (m *Model) Close() error { return m.close() }
 
-// Context is the number of tokens that a prompt and its answer may have
-// together.
+// Context returns the largest number of tokens that a prompt and one answer may have together.
 func (m *Model) Context() int { return m.engine.Context() }
 
-// Vocab is the number of token ids; ids are below it.
+// Vocab returns the size of the vocabulary. Token ids are from 0 to Vocab-1.
 func (m *Model) Vocab() int { return m.arch.Spec.Vocab }
 
-// Parallel is the number of answers that may be under way at one time.
+// Parallel returns the largest number of answers that run at a time.
 func (m *Model) Parallel() int { return m.parallel }
 
-// EmbeddingLength is the number of elements of an embedding.
+// EmbeddingLength returns the number of elements of an embedding.
 func (m *Model) EmbeddingLength() int { return m.arch.Spec.Hidden }
 
-// Labels is the number of scores that [Model.Rank] gives a document; 0 where the model
-// has no head for that.
+// Labels returns the number of scores that [Model.Rank] computes for a document. It is 0 if the
+// model has no classification head.
 func (m *Model) Labels() int { return m.arch.Spec.Labels }
 
-// HostMemory is how many bytes of the host's memory were planned for the model: for
-// weights that are laid out anew or stream, the cache, and a step's scratch. The file's
-// pages, which the system may take back, are not part of it.
+// HostMemory returns the bytes of host memory that were planned for the model. On the CPU these are
+// repacked weights, the KV cache and scratch, on a GPU streamed weights in pinned memory, and in
+// both cases [Options.HostCache]. Pages of the mapped file do not count, since the system can
+// reclaim them.
 func (m *Model) HostMemory() int64 { return m.hostMemory }
 
-// Damage is what is wrong with weights that are read from the model's file while the model
-// runs, where something has written into the file; nil where all is well. A thousand pages
-// evenly apart are looked at again and again, which takes about a minute for all of them: a
-// change that touches none of these is not noticed.
+// Damage returns an error if weights that the running model reads from its file have changed since
+// it was opened, and nil otherwise. The model verifies about a thousand pages of 4 KiB, evenly
+// spaced, once a minute. It does not notice a change outside these pages.
 func (m *Model) Damage() error { return m.canary.damage() }
 
-// unsuited says that the model is not made for a purpose, and what it is made for.
+// unsuited returns an [ErrUnsuited] that names the purpose and what the model is made for.
 func (m *Model) unsuited(purpose string) error {
 	made := "writing text"
 	switch {
@@ -212,31 +241,29 @@ func (m *Model) unsuited(purpose string) error {
 	case m.arch.Program.Whole:
 		made = "embeddings"
 	}
-	return fmt.Errorf("realizar: %w: %s is asked of it, and a %s is for %s", ErrUnsuited, purpose, m.arch.Architecture, made)
+	return fmt.Errorf("realizar: %w: the request asks for %s, but a %s model is for %s", ErrUnsuited, purpose, m.arch.Architecture, made)
 }
 
-// Device is where the model runs: "cpu" or "cuda".
+// Device returns the kind of device that the model runs on: "cpu" or "cuda".
 func (m *Model) Device() string { return m.device.Name() }
 
-// DeviceName is what the device is called: "NVIDIA H200". It is empty for the
-// processor.
+// DeviceName returns the name of the GPU, for example "NVIDIA H200". It is empty on the CPU.
 func (m *Model) DeviceName() string { return m.device.Description() }
 
-// Streaming is how weights come to the device; nil where none do, as all lie where
-// they are computed with.
+// Streaming returns how weights are streamed to the device, or nil if the device holds all weights.
 func (m *Model) Streaming() *Streaming { return m.device.streaming }
 
-// DeviceProblem is why the model runs on the processor although the choice was
-// open and the system has a driver for GPUs, or [Options] were for one; nil where there
-// is nothing to say.
+// DeviceProblem returns why the model runs on the CPU if [Options.Device] allowed a GPU, and the
+// system has a GPU driver or other options apply to a GPU only. Otherwise it returns nil.
 func (m *Model) DeviceProblem() error { return m.device.problem }
 
-// DefaultSampling is what the model's makers recommend, and false where the
-// files do not say.
+// DefaultSampling returns the sampling parameters that the model's files recommend, and false if
+// they recommend none. Requests do not use them unless the caller copies them to the Sampling of
+// their [Generation].
 func (m *Model) DefaultSampling() (Sampling, bool) { return m.defaults, m.hasDefaults }
 
-// Tokenizer is the model's tokenizer, or an error that wraps [ErrNoTokenizer]
-// and says what is wrong with it.
+// Tokenizer returns the model's tokenizer. If the model has none that can be used, the error wraps
+// [ErrNoTokenizer] and says why.
 func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) {
 	if m.tok == nil {
 		return nil, m.tokErr
@@ -244,14 +271,13 @@ func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) {
 	return m.tok, nil
 }
 
-// ChatTemplate is the model's chat template, or an error that wraps
-// [ErrNoTemplate] and says what is wrong with it.
+// ChatTemplate returns the model's chat template for conversations without tools. If the model has
+// none that can be used, the error wraps [ErrNoTemplate] and says why.
 func (m *Model) ChatTemplate() (*chat.Template, error) {
 	return m.template(false)
 }
 
-// template is the chat template to use: the one for tools if there are tools and it is
-// there.
+// template returns the chat template to use. With tools it prefers the model's template for tools.
 func (m *Model) template(tools bool) (*chat.Template, error) {
 	if m.templateErr != nil {
 		return nil, m.templateErr
@@ -259,7 +285,8 @@ func (m *Model) template(tools bool) (*chat.Template, error) {
 	return m.templates.Choose(m.file.Path(), tools)
 }
 
-// recommended is the sampling that a model's makers recommend, and whether they do.
+// recommended returns the sampling parameters that a model's files recommend, and false if they
+// recommend none.
 func recommended(f hub.Source, generation *modelfile.Meta) (Sampling, bool, error) {
 	p, ok, err := hub.ReadSampling(f, generation)
 	return Sampling{

@@ -38,7 +38,7 @@ func open(t testing.TB, o realizar.Options, options ...modeltest.Option) *realiz
 	return m
 }
 
-// An answer is all that came of a request.
+// An answer has the joined events of an answer.
 type answer struct {
 	text   string
 	pieces []string
@@ -145,7 +145,7 @@ func TestEndTokens(t *testing.T) {
 	}
 }
 
-// generation_config.json may name one end token or several; each ends.
+// generation_config.json may name one end token or several; each ends an answer.
 func TestSeveralEndTokensOfAFolder(t *testing.T) {
 	dir := modeltest.Hub(t)
 	answerOf := func(ignore bool) answer {
@@ -171,7 +171,7 @@ func TestSeveralEndTokensOfAFolder(t *testing.T) {
 	}
 }
 
-// An id that ends answers and that the model does not have is put aside.
+// An end token outside the vocabulary is a stray end.
 func TestStrayEnds(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.EndTokens(), modeltest.Metadata("tokenizer.ggml.eom_token_id", uint32(1<<20)))
 	if got := m.StrayEnds(); !slices.Equal(got, []int32{1 << 20}) {
@@ -179,11 +179,11 @@ func TestStrayEnds(t *testing.T) {
 	}
 }
 
-// What the makers of a model recommend is read from where they say it.
+// Recommended sampling is read from GGUF metadata and generation_config.json.
 func TestDefaultSampling(t *testing.T) {
 	dir := modeltest.Hub(t)
 	for config, want := range map[string]*realizar.Sampling{
-		`{"temperature": 0.7, "top_k": 20}`:                                            nil, // greedy, without do_sample
+		`{"temperature": 0.7, "top_k": 20}`:                                            nil, // do_sample is false by default
 		`{"do_sample": false, "temperature": 0.7}`:                                     {},
 		`{"do_sample": false, "repetition_penalty": 1.05}`:                             {RepetitionPenalty: 1.05},
 		`{"do_sample": true, "top_p": 0.8, "typical_p": 0.5, "repetition_penalty": 1}`: {Temperature: 1, TopP: 0.8, Typical: 0.5, RepetitionPenalty: 1},
@@ -205,7 +205,7 @@ func TestDefaultSampling(t *testing.T) {
 	}
 }
 
-// What the makers recommend and no request may have is an error that names it.
+// Recommended sampling with an invalid value is an error that names it.
 func TestDefaultSamplingOutOfRange(t *testing.T) {
 	dir := modeltest.Hub(t)
 	refused := func(path, key string, value any) {
@@ -249,8 +249,7 @@ func TestDefaultSamplingOutOfRange(t *testing.T) {
 	}
 }
 
-// A file beside the weights that cannot be read is an error, not a model without
-// end tokens.
+// A configuration file that cannot be read is an error, not a model without end tokens.
 func TestBrokenFilesBesideTheWeights(t *testing.T) {
 	for name, is := range map[string]error{"generation_config.json": realizar.ErrConfig, "config.json": nil} {
 		dir := modeltest.Hub(t)
@@ -330,7 +329,7 @@ func TestTokensOutsideTheVocabulary(t *testing.T) {
 	}
 }
 
-// special are the ids of a model's special tokens.
+// special returns the ids of a model's special tokens.
 func special(t *testing.T, m *realizar.Model) map[int32]string {
 	t.Helper()
 	tok, err := m.Tokenizer()
@@ -349,7 +348,7 @@ func special(t *testing.T, m *realizar.Model) map[int32]string {
 	return ids
 }
 
-// A token that begins every text is there once, whoever wrote it.
+// A BOS token comes once, whether the template, the caller or the tokenizer adds it.
 func TestBeginningTokenOnce(t *testing.T) {
 	const begins = "<|endoftext|>" + modeltest.ChatTemplate
 	messages := []chat.Message{{Role: "user", Content: "hello"}}
@@ -376,8 +375,7 @@ func TestBeginningTokenOnce(t *testing.T) {
 	}
 }
 
-// What a user types is plain text, in content and in role, whatever it looks
-// like; the template's own special tokens are special.
+// Special tokens match in the template's text but not in the content and role of messages.
 func TestSpecialTokensTypedByAUser(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.Template(`{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content | trim }}<|im_end|>{% endfor %}`))
@@ -446,7 +444,7 @@ func TestStopStrings(t *testing.T) {
 	}
 }
 
-// A model that writes bytes at random still yields whole characters only.
+// A model that generates random bytes yields whole characters only.
 func TestCharactersSplitOverTokens(t *testing.T) {
 	m := open(t, realizar.Options{})
 	tok, err := m.Tokenizer()
@@ -468,7 +466,7 @@ func TestCharactersSplitOverTokens(t *testing.T) {
 	}
 }
 
-// The same request and seed give the same answer, alone or beside others.
+// The same request and seed give the same answer, alone or with other requests.
 func TestManyGoroutines(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 3})
 	request := func(i int) realizar.Request {
@@ -503,7 +501,7 @@ func TestLeaving(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			break // gives the only place back, or the next round waits for ever
+			break // otherwise the next request waits forever
 		}
 	}
 	gone := errors.New("the client left")
@@ -548,8 +546,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// Closing from within the loop, or twice at once, ends the answer with an error
-// and returns when nothing reads the weights any longer.
+// Close within the loop, or twice at a time, ends the answer with ErrClosed and returns when no
+// step reads the weights.
 func TestClosingAtWork(t *testing.T) {
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Parallel: 1})
 	if err != nil {
@@ -569,7 +567,7 @@ func TestClosingAtWork(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { // waits for a place, and is told
+		wg.Go(func() { // a queued request fails too
 			if _, err := collect(m.Generate(t.Context(), &endless)); !errors.Is(err, realizar.ErrClosed) {
 				t.Errorf("one that waited: %v", err)
 			}
@@ -581,8 +579,7 @@ func TestClosingAtWork(t *testing.T) {
 	}
 }
 
-// A caller may change its ids as soon as the call has returned, also when that
-// left a step running.
+// A caller may modify its ids as soon as the call has returned, even while a step is running.
 func TestIDsAreTheCallers(t *testing.T) {
 	m := open(t, realizar.Options{})
 	for range 20 {
@@ -608,7 +605,7 @@ func TestOptions(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.Context(64))
 	for _, o := range []realizar.Options{
 		{Device: "tpu"}, {Threads: -1}, {Context: -1}, {Context: 65}, {Parallel: -1}, {Activations: 9},
-		{Memory: -1}, {HostCache: -1}, {Cache: 9}, {Cache: realizar.CacheQ8}, // of heads of 16
+		{Memory: -1}, {HostCache: -1}, {Cache: 9}, {Cache: realizar.CacheQ8}, // heads of 16
 	} {
 		if m, err := realizar.Open(t.Context(), path, o); !errors.Is(err, realizar.ErrOptions) {
 			t.Errorf("%+v: %v", o, err)
@@ -628,7 +625,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A folder and a GGUF of one model answer alike.
+// A folder and a GGUF file of the same model give the same answer.
 func TestFormatsAgree(t *testing.T) {
 	for name, options := range map[string][]modeltest.Option{
 		"plain": nil, "biases": {modeltest.Biases()}, "head dimension": {modeltest.HeadDim(24)}, "tied": {modeltest.Tied()}, "beginning": {modeltest.AddBOS()},

@@ -12,23 +12,33 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// Sampling says how the next token is chosen. The zero Sampling is greedy: the
-// likeliest token, always. The parameters apply in the order of the fields, the
-// penalties and [Generation.LogitBias] before them to greedy choices too.
+// Sampling are the parameters by which the next token is sampled. The zero Sampling is greedy: it
+// selects the most likely token. [Generation.LogitBias] and the penalties come first and apply to
+// greedy sampling too. The other parameters apply in the order of the fields.
 type Sampling struct {
-	// RepetitionPenalty divides the positive logits of tokens that are in the prompt
-	// or the answer, and multiplies their negative ones; 0 and 1: none.
+	// RepetitionPenalty applies to tokens that are in the prompt or the answer. It divides their
+	// positive logits and multiplies their negative ones. 0 and 1 disable it.
 	RepetitionPenalty float32
-	// FrequencyPenalty is subtracted from a token's logit as often as the answer has
-	// the token, PresencePenalty once where it has it at all.
+	// FrequencyPenalty is subtracted from a token's logit once for each time that the token is in
+	// the answer. PresencePenalty is subtracted once if the token is in the answer.
 	FrequencyPenalty, PresencePenalty float32
 
-	Temperature float32 // divides the logits; 0: greedy
-	TopK        int     // keeps the k likeliest tokens; 0: all
-	Typical     float32 // keeps the fewest tokens, of about the information to be expected, whose probabilities add up to this; 0: all
-	TopP        float32 // keeps the fewest likeliest tokens whose probabilities add up to this; 0: all
-	MinP        float32 // keeps tokens at least this many times as likely as the likeliest; 0: all
-	Seed        uint64  // the same seed chooses the same tokens
+	// Temperature divides the logits. 0 is greedy.
+	Temperature float32
+	// TopK keeps the k most likely tokens. 0 keeps all.
+	TopK int
+	// Typical (locally typical sampling) keeps the tokens whose information content is closest to
+	// the entropy of the distribution: the fewest whose probabilities add up to Typical. 0 keeps
+	// all.
+	Typical float32
+	// TopP (nucleus sampling) keeps the fewest most likely tokens whose probabilities add up to
+	// TopP. 0 keeps all.
+	TopP float32
+	// MinP keeps tokens whose probability is at least MinP times that of the most likely token. 0
+	// keeps all.
+	MinP float32
+	// Seed seeds the random numbers. The same request and seed give the same tokens.
+	Seed uint64
 }
 
 func (s *Sampling) params() sample.Params {
@@ -38,110 +48,112 @@ func (s *Sampling) params() sample.Params {
 	}
 }
 
-// Generation are the settings that both kinds of request share.
+// Generation has the settings that [Request] and [ChatRequest] share.
 type Generation struct {
 	Sampling
-	// MaxTokens ends the answer after so many tokens, an end token included.
-	// nil: when the context is full. new(100) makes one.
+	// MaxTokens is the largest number of tokens of an answer, including an end token. If nil, the
+	// answer may fill the context. The expression new(100) makes a value.
 	MaxTokens *int
-	// MaxTime, where not 0, ends the answer as MaxTokens does, with the first token that
-	// comes so long after its first one, once its text has a line break.
+	// MaxTime, if not 0, limits the time that an answer takes, measured from its first token. The
+	// first token after this time ends the answer with [FinishLength], but only once the text has
+	// a line break.
 	MaxTime time.Duration
-	// MinTokens keeps the model from ending its answer before so many tokens: neither
-	// its end tokens nor StopTokens are chosen before. A stop string ends it all the
-	// same.
+	// MinTokens is the number of tokens before which neither the model's end tokens nor StopTokens
+	// are sampled. A stop string can still end the answer earlier.
 	MinTokens int
-	// Stop are texts that end the answer; they are not part of it.
+	// Stop has texts that end the answer. The text of the answer ends before the stop string.
 	Stop []string
-	// StopTokens are ids that end the answer beside the model's own end tokens.
+	// StopTokens has token ids that end the answer, in addition to the model's end tokens.
 	StopTokens []int32
-	// IgnoreEnd goes on past the model's own end tokens.
+	// IgnoreEnd continues the answer after the model's end tokens.
 	IgnoreEnd bool
-	// LogitBias is added to the logits of tokens, by id. -Inf forbids one.
+	// LogitBias is added to the logits of tokens, by token id. -Inf forbids a token.
 	LogitBias map[int32]float32
-	// Grammar, where not nil, is what the answer must be. In a conversation it binds what
-	// the model says, and neither its thought nor its calls of tools. An answer that ends
-	// for its length is the beginning of a text of the grammar.
+	// Grammar, if not nil, constrains the text of the answer. In a conversation it does not
+	// constrain reasoning and tool calls. The text of an answer that ends with [FinishLength] is
+	// the beginning of a text of the grammar.
 	Grammar *Grammar
-	// Mask, where not nil, is called before each token is chosen, while the model reads
-	// the token before, with the number of the answer and the tokens that it has so far. It
-	// sets bit id%32 of mask[id/32] for every id that may come next; all are zero before.
-	// Its error ends the request. It is called on a goroutine of its own, once at a time,
-	// and not after the loop over the events has ended.
+	// Mask, if not nil, is called before each token is sampled, while the model computes the
+	// logits. choice is the number of the answer and chosen its tokens so far. Mask sets bit id%32
+	// of mask[id/32] for every id that may come next; all bits are zero when it is called. An
+	// error from Mask ends the request. Mask is called from another goroutine; calls do not
+	// overlap, and there are none after the loop over the events has ended.
 	Mask func(choice int, chosen []int32, mask []uint32) error
-	// Choices is how many answers to choose, each as [Event.Choice] numbers them. They
-	// share the prompt. The first is the one that a request for one answer has, and
-	// each of them depends on the request, the seed and its number alone. 0: 1.
+	// Choices is the number of answers, at most 1024; 0 means 1. [Event.Choice] tells them apart.
+	// They share the prefill of the prompt. Each answer depends only on the request, the seed and
+	// its number, so the first one equals the answer to the same request with one choice.
 	Choices int
-	// LogProbs, where not nil, asks for the log-probability of each token of the
-	// answer, and of so many of the likeliest in its place: [Event.LogProbs].
+	// LogProbs, if not nil, asks for [Event.LogProbs]: the log-probability of each token of the
+	// answer, and of the *LogProbs most likely tokens at its position, at most 256.
 	LogProbs *int
-	// PromptLogProbs asks for the same of the prompt's tokens:
-	// [Event.PromptLogProbs]. With MaxTokens of 0 they are all that comes.
+	// PromptLogProbs, if not nil, asks for [Event.PromptLogProbs]: the same for the tokens of the
+	// prompt. If *MaxTokens is 0, no token is generated.
 	PromptLogProbs *int
-	// LayerTimes asks for the time that the model's layers take: [Event.LayerTimes].
-	// Measuring it makes steps longer, also for the requests that share them.
+	// LayerTimes asks for [Event.LayerTimes]. Measuring makes steps slower, also for the other
+	// requests in the same step.
 	LayerTimes bool
-	// Priority lets requests of higher ones go first, and keep their place in memory
-	// where there is not enough of it for all.
+	// Priority orders requests. Requests with a higher priority start first, and keep their memory
+	// if there is not enough for all running requests.
 	Priority int
-	// Salt keeps what the cache holds apart: a request finds again only what those of
-	// an equal Salt left there. Those of unlike ones are served in turn.
+	// Salt separates requests in the KV cache. A request reuses only cached pages of requests with
+	// the same Salt. Requests with different salts take turns in the queue.
 	Salt string
 }
 
-// A Request asks for the continuation of a text.
+// A Request asks for the continuation of a text. At most one of Prompt, PromptTokens, Infill and
+// Prepared may be set.
 type Request struct {
-	// Prompt is the text. The tokenizer adds what it adds to every text, such
-	// as a token for the beginning.
+	// Prompt is the text to continue. The tokenizer adds its usual tokens, such as a token for the
+	// beginning of a text.
 	Prompt string
-	// Special lets special tokens match in Prompt. Leave it false for text that
-	// users typed: what looks like a special token is plain text then.
+	// Special makes special tokens match in Prompt. Leave it false for untrusted text, in which
+	// the name of a special token is plain text.
 	Special bool
-	// Plain leaves out what the tokenizer adds to every text.
+	// Plain leaves out the tokens that the tokenizer adds to every text.
 	Plain bool
-	// PromptTokens are ids to continue as they are, instead of Prompt.
+	// PromptTokens are token ids to continue, exactly as they are.
 	PromptTokens []int32
-	// Infill is a text with a gap to fill, instead of Prompt.
+	// Infill is a text with a gap to fill.
 	Infill *Infill
-	// Prepared is what [Model.Prompt] or [Model.ChatPrompt] made, instead of the fields
-	// above.
+	// Prepared is a prompt from [Model.Prompt] or [Model.ChatPrompt].
 	Prepared *Prompt
 
 	Generation
 }
 
-// A ChatRequest asks for the next message of a conversation, in the form of the
-// model's own chat template.
+// A ChatRequest asks for the next message of a conversation. The model's chat template turns the
+// conversation into a prompt.
 type ChatRequest struct {
 	Messages []chat.Message
 	Tools    []chat.Tool
-	// Continue has the answer go on with the last message, an assistant's without calls of
-	// tools, in place of being one of its own. Its thought is past then, so that none can be
-	// asked for, nor can a call be required.
+	// Continue makes the answer continue the last message, which must be an assistant's message
+	// without tool calls, instead of being a new message. It excludes an Effort other than "none",
+	// a positive ThinkingTokens and a required tool call.
 	Continue bool
-	// ToolChoice says whether Tools are called. Calls are held to the schemas of the tools.
+	// ToolChoice says whether the answer may or must call Tools. The arguments of a call match the
+	// schema of its tool. If a schema cannot be enforced, the request fails if the tool is Strict;
+	// otherwise the arguments are any JSON object.
 	ToolChoice ToolChoice
-	SingleCall bool // at most one call
-	// Effort is how much thought the answer is worth: "none", "minimal", "low", "medium",
-	// "high" or "xhigh"; "": what the chat template does by itself. A template that knows
-	// degrees of thought is told it, one that can switch thought on or off does so. What the
-	// template cannot do is an error.
+	SingleCall bool // allow at most one call
+	// Effort is how much the model reasons before it answers: "none", "minimal", "low", "medium",
+	// "high" or "xhigh". It sets the template's variable reasoning_effort, if there is one, and
+	// the variable that turns reasoning on or off, if there is one. It is an error if the template
+	// supports neither. If empty, the template decides.
 	Effort string
-	// ThinkingTokens, where not nil, bounds the thought before the answer: after so many
-	// tokens it is ended by the mark that the model ends it with.
+	// ThinkingTokens, if not nil, limits the tokens of the reasoning before the answer. After that
+	// many tokens the template's end of reasoning is inserted.
 	ThinkingTokens *int
-	// Documents and Vars are given to templates that know them, as JSON; Vars
-	// are by name, "enable_thinking" for example.
+	// Documents and Vars are JSON values for the template: Documents are its documents, and Vars
+	// are further variables by name, for example "enable_thinking".
 	Documents []json.RawMessage
 	Vars      map[string]json.RawMessage
-	// Now is what the template takes for the present; zero: the present.
+	// Now is the time that the template sees as the current time. If zero, it is time.Now().
 	Now time.Time
 
 	Generation
 }
 
-// The most that a request may ask for.
+// Limits of a request.
 const (
 	maxChoices  = 1024
 	maxLogProbs = 256
@@ -157,13 +169,13 @@ func (g *Generation) validate(vocab int) error {
 	}
 	switch {
 	case g.MaxTokens != nil && *g.MaxTokens < 0:
-		return bad("at most %d tokens; want 0 or more", *g.MaxTokens)
+		return bad("MaxTokens is %d; want 0 or more", *g.MaxTokens)
 	case g.MaxTime < 0:
-		return bad("a time of %v; want 0 or more", g.MaxTime)
+		return bad("MaxTime is %v; want 0 or more", g.MaxTime)
 	case g.MinTokens < 0:
-		return bad("at least %d tokens; want 0 or more", g.MinTokens)
+		return bad("MinTokens is %d; want 0 or more", g.MinTokens)
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
-		return bad("at least %d tokens, but at most %d; raise MaxTokens or lower MinTokens", g.MinTokens, *g.MaxTokens)
+		return bad("MinTokens is %d, above MaxTokens, which is %d; raise MaxTokens or lower MinTokens", g.MinTokens, *g.MaxTokens)
 	case g.Choices < 0 || g.Choices > maxChoices:
 		return bad("%d choices; want 1 to %d, or 0 for 1", g.Choices, maxChoices)
 	}
@@ -174,7 +186,7 @@ func (g *Generation) validate(vocab int) error {
 	}
 	for i, s := range g.Stop {
 		if s == "" {
-			return bad("stop string %d is empty", i)
+			return bad("stop string %d is empty; leave it out", i)
 		}
 	}
 	for _, a := range g.bias() {
@@ -188,7 +200,7 @@ func (g *Generation) validate(vocab int) error {
 	return checkTokens("stop token", g.StopTokens, vocab)
 }
 
-// bias is LogitBias as a choice takes it.
+// bias returns LogitBias in ascending order of token ids.
 func (g *Generation) bias() []sample.Adjustment {
 	list := make([]sample.Adjustment, 0, len(g.LogitBias))
 	for _, id := range slices.Sorted(maps.Keys(g.LogitBias)) {

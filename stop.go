@@ -2,15 +2,15 @@ package realizar
 
 import "strings"
 
-// A stopMatcher passes text on until a stop string appears, and holds back the
-// end of the text while it could be the beginning of one.
+// A stopMatcher passes text on until a stop string appears. It holds back the end of the text while
+// that could be the beginning of a stop string.
 type stopMatcher struct {
 	stops []string
 	held  string
 }
 
-// push adds text and returns what can be passed on, and the stop string that
-// ended it, the one that begins first, and the longest of those.
+// push adds text. It returns the text that can be passed on, and the stop string in it, if any: the
+// one that begins first, and the longest one that begins there.
 func (s *stopMatcher) push(text string) (out, stop string) {
 	s.held += text
 	at := len(s.held)
@@ -36,7 +36,7 @@ func (s *stopMatcher) push(text string) (out, stop string) {
 	return out, ""
 }
 
-// flush is what is held back when the answer ends otherwise.
+// flush returns the text that is held back.
 func (s *stopMatcher) flush() string {
 	out := s.held
 	s.held = ""

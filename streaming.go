@@ -2,45 +2,47 @@ package realizar
 
 import "github.com/realizar/realizar/internal/plan"
 
-// A Streaming says which weights of a model lie on a device, and how the others come
-// to it. Bytes are as the device lays weights out.
+// Streaming describes which weights of a model stay on a device and which are streamed to it. Sizes
+// are in the device's layout.
 type Streaming struct {
-	Resident int64 `json:"resident"` // bytes that stay on the device: of layers that do not stream, and of what belongs to no layer
+	Resident int64 `json:"resident"` // bytes of weights that stay on the device, without Experts
 
-	// Layers come to the device in every step. They take turns in Slots pieces of
-	// SlotBytes there, so that one arrives while another one is at work. Of their bytes,
-	// Staged are read from the file each time, as the host has no memory pinned for them.
+	// Layers are the layers that are copied to the device in every step. They take turns in Slots
+	// buffers of SlotBytes each, so that one layer is copied while another one computes. Streamed
+	// is the size of all Layers in bytes. Staged is the part of it that is read from the file in
+	// every step, because it is not in pinned host memory.
 	Layers    []LayerRange `json:"layers,omitempty"`
 	Slots     int          `json:"slots,omitempty"`
 	SlotBytes int64        `json:"slot_bytes,omitempty"`
-	Streamed  int64        `json:"streamed,omitempty"` // bytes of all Layers
-	Staged    int64        `json:"staged,omitempty"`   // of Streamed
+	Streamed  int64        `json:"streamed,omitempty"`
+	Staged    int64        `json:"staged,omitempty"`
 
-	Experts *ExpertCache `json:"experts,omitempty"` // nil where experts are as the other weights of their layer
-	Pinned  int64        `json:"pinned"`            // bytes of the host's memory, of layers and experts
+	Experts *ExpertCache `json:"experts,omitempty"` // nil if experts are not cached one by one
+	Pinned  int64        `json:"pinned"`            // bytes of pinned host memory for layers and experts
 }
 
-// A LayerRange is the layers from First to Last, counted from 0.
+// A LayerRange is the layers from First to Last, inclusive, counted from 0.
 type LayerRange struct {
 	First int `json:"first"`
 	Last  int `json:"last"`
 }
 
-// An ExpertCache keeps on the device those experts of every mixture that were used
-// most. The others are copied from pinned memory when a token needs them.
+// An ExpertCache describes a cache on the device of the experts that are used most in each
+// mixture-of-experts layer. The other experts are copied from pinned host memory when a token needs
+// them.
 type ExpertCache struct {
-	Layers int   `json:"layers"` // that are mixtures
-	Of     int   `json:"of"`     // experts that each of them has
-	Kept   int   `json:"kept"`   // of these, so many are on the device at a time
-	Used   int   `json:"used"`   // by a token
-	Shared int   `json:"shared"` // further places, which all mixtures use in turn
-	Bytes  int64 `json:"bytes"`  // of one expert's place
+	Layers int   `json:"layers"` // number of mixture-of-experts layers
+	Of     int   `json:"of"`     // experts of a layer
+	Kept   int   `json:"kept"`   // experts of a layer that are on the device at a time
+	Used   int   `json:"used"`   // experts that compute a token
+	Shared int   `json:"shared"` // further slots that all layers share
+	Bytes  int64 `json:"bytes"`  // size of a slot, which holds one expert
 }
 
-// Device is the bytes of the device's memory that all places of experts take.
+// Device returns the bytes of device memory that all slots take.
 func (c *ExpertCache) Device() int64 { return int64(c.Layers*c.Kept+c.Shared) * c.Bytes }
 
-// newStreaming is s, or nil where nothing streams.
+// newStreaming returns s as a Streaming, or nil if nothing streams.
 func newStreaming(s *plan.Streaming) *Streaming {
 	if !s.Any() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A streamer has a model and an abacus to run it on.
+// A streamer is a model and an abacus to run it on.
 type streamer struct {
 	*testing.T
 	path        string
@@ -32,7 +32,7 @@ func newStreamer(t *testing.T, s *synth.Shape) *streamer {
 	return &streamer{t, path, d, &abacus{Backend: cpu.New(1), free: 64 << 30}}
 }
 
-// takes is what one answer of a context takes, with all weights or with the fewest.
+// takes returns the memory that one answer of a context takes, with all weights or with the fewest.
 func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 	s.Helper()
 	c := engine.Config{
@@ -46,7 +46,7 @@ func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 	return m, int64(m.Weights) + int64(m.States) + int64(m.Scratch)
 }
 
-// A limit may be a part of what the device has, if it says how much that is.
+// A limit may be a fraction of the device's memory, if the device reports its total.
 func TestStreamingFraction(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)
@@ -68,7 +68,7 @@ func TestStreamingFraction(t *testing.T) {
 	}
 }
 
-// A model that a device has no room for runs there, with weights that stream.
+// A model that does not fit a device streams its weights.
 func TestStreamingOpen(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)
@@ -118,7 +118,7 @@ func TestStreamingOpen(t *testing.T) {
 			t.Errorf("layers %v", x.Layers)
 		}
 	}
-	if n == 0 || n*int(x.SlotBytes) != int(x.Streamed) { // all layers are alike
+	if n == 0 || n*int(x.SlotBytes) != int(x.Streamed) { // all layers have the same size
 		t.Errorf("%d layers of %d bytes stream: %+v", n, x.SlotBytes, x)
 	}
 	o.StreamWeights = StreamNever
@@ -131,7 +131,7 @@ func TestStreamingOpen(t *testing.T) {
 	}
 }
 
-// What is expected is the longer of reading and copying, and what experts are missed.
+// The expected time of a step is the longer of reading and copying, plus fetching experts.
 func TestExpect(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)

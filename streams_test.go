@@ -12,10 +12,10 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// The tokens that one goroutine and sixteen are given in a second. REALIZAR_MODEL
-// names the model; without it, it is a very small one.
+// This benchmark measures the tokens per second of one request and of sixteen. REALIZAR_MODEL names
+// the model; the default is a very small one.
 func BenchmarkStreams(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2)) // as the command has it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2)) // as in the command
 	o := realizar.Options{Parallel: 16, Context: 512}
 	var m *realizar.Model
 	if path := os.Getenv("REALIZAR_MODEL"); path != "" {

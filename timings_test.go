@@ -21,7 +21,7 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestMaxTime: an answer ends when its time has come, behind a line break.
+// An answer ends after MaxTime, once its text has a line break.
 func TestMaxTime(t *testing.T) {
 	m := open(t, realizar.Options{})
 	for pattern, want := range map[string]int{`(hello\n)+`: 3, `(hello )+`: 12} {
@@ -37,12 +37,11 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
-// TestLayerTimes: every token has a time for each layer and what belongs to none, where
-// they are asked for, and the answer is the same. The times of an answer's steps add up
-// to no more than the answer took.
+// With LayerTimes every token has the times of all layers and the time outside of layers. The
+// answer does not change, and the times add up to no more than the answer took.
 func TestLayerTimes(t *testing.T) {
 	m := open(t, realizar.Options{})
-	const layers = 2 // of the usual test model
+	const layers = 2 // of the default test model
 	r := realizar.Request{Prompt: "hello world", Generation: realizar.Generation{MaxTokens: new(6), IgnoreEnd: true, Choices: 2, LogProbs: new(0)}}
 	want, err := collectAll(m.Generate(t.Context(), &r), 2)
 	if err != nil {
@@ -90,7 +89,7 @@ func TestLayerTimes(t *testing.T) {
 	}
 }
 
-// TestChatPrompt: a conversation as a prompt has the ids that Chat runs, and times of its own.
+// ChatPrompt returns the ids that Chat runs, with the times of rendering and tokenizing.
 func TestChatPrompt(t *testing.T) {
 	m := open(t, realizar.Options{})
 	r := &realizar.ChatRequest{

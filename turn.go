@@ -13,47 +13,47 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A ToolChoice says whether an answer calls tools.
+// A ToolChoice says whether an answer may or must call tools.
 type ToolChoice struct {
 	Mode ToolMode
-	Name string // of the tool, for ToolNamed
+	Name string // name of the tool, for ToolNamed
 }
 
-// A ToolMode is a kind of [ToolChoice].
+// A ToolMode is the kind of a [ToolChoice].
 type ToolMode uint8
 
 // The modes.
 const (
-	ToolAuto     ToolMode = iota // as the model likes
-	ToolNone                     // no calls
-	ToolRequired                 // a call at least, and no text
-	ToolNamed                    // calls of one tool, and no text
+	ToolAuto     ToolMode = iota // the model decides
+	ToolNone                     // no calls; the template does not see the tools
+	ToolRequired                 // at least one call, and no text
+	ToolNamed                    // at least one call, all of the tool Name, and no text
 )
 
-// A conversation is how the model's turn in a conversation is written, and what the
-// request wants of it. A nil one is text alone.
+// A conversation says how the model's turn in a conversation is written and what the request allows
+// in it. A nil conversation is plain text.
 type conversation struct {
 	model   *Model
 	form    *shownForm
 	request *ChatRequest
-	tail    string // of the prompt, which belongs to the turn
-	calls   bool   // are looked for
+	tail    string // end of the prompt that is part of the model's turn
+	calls   bool   // the turn may have tool calls
 }
 
-// A shownForm is how the turns of a template are written.
+// A shownForm is the form of turns that a chat template shows.
 type shownForm struct {
 	turn.Form
-	specials map[int32]string // tokens that a parser reads by their text
+	specials map[int32]string // special tokens that the parser reads as text
 }
 
-// special reports whether the model has a special token of this text.
+// special reports whether text is a special token of the model.
 func (m *Model) special(text string) bool {
 	id, ok := m.tok.ID(text)
 	return ok && m.tok.IsSpecial(id)
 }
 
-// form is how the turns of the template are written that a request with tools, or without,
-// is rendered by; nil where the template does not show it.
+// form returns the form of turns of the chat template for requests with or without tools. It is nil
+// if the template does not show the form.
 func (m *Model) form(tools bool) (*shownForm, error) {
 	t, err := m.template(tools)
 	if err != nil {
@@ -79,7 +79,7 @@ func (m *Model) form(tools bool) (*shownForm, error) {
 	return f, nil
 }
 
-// converse is the conversation of r, whose prompt is text.
+// converse returns the conversation of r, whose prompt is text.
 func (m *Model) converse(r *ChatRequest, text chat.Text) (*conversation, error) {
 	f, err := m.form(len(r.Tools) > 0)
 	if err != nil {
@@ -89,11 +89,11 @@ func (m *Model) converse(r *ChatRequest, text chat.Text) (*conversation, error) 
 	must := r.ToolChoice.Mode == ToolRequired || r.ToolChoice.Mode == ToolNamed
 	switch {
 	case must && len(r.Tools) == 0:
-		return nil, fmt.Errorf("realizar: %w: a call of a tool is required, and there are no tools", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: a tool call is required, but there are no tools", ErrRequest)
 	case must && (f == nil || !f.HasCalls()):
-		return nil, fmt.Errorf("realizar: %w: a call of a tool cannot be required: the model's chat template does not show how calls are written", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: a tool call cannot be required: the model's chat template does not show how calls are written", ErrRequest)
 	case r.ThinkingTokens != nil && (f == nil || !f.HasReasoning()):
-		return nil, fmt.Errorf("realizar: %w: a thought cannot be bounded: the model's chat template does not show how thoughts are written", ErrRequest)
+		return nil, fmt.Errorf("realizar: %w: reasoning cannot be limited: the model's chat template does not show how reasoning is marked", ErrRequest)
 	case f == nil:
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (m *Model) converse(r *ChatRequest, text chat.Text) (*conversation, error) 
 			known = known || t.Name == r.ToolChoice.Name
 		}
 		if !known {
-			return nil, fmt.Errorf("realizar: %w: a call of %q is required, which is none of the tools", ErrRequest, r.ToolChoice.Name)
+			return nil, fmt.Errorf("realizar: %w: a call of %q is required, which is not in the tools", ErrRequest, r.ToolChoice.Name)
 		}
 	}
 	if !r.Continue {
@@ -112,12 +112,12 @@ func (m *Model) converse(r *ChatRequest, text chat.Text) (*conversation, error) 
 	return c, nil
 }
 
-// parser reads an answer.
+// parser returns a parser of an answer.
 func (c *conversation) parser() *turn.Parser {
 	return c.form.NewParser(turn.ParserOptions{Tools: c.request.Tools, Calls: c.calls, Tail: c.tail, Continues: c.request.Continue, Special: c.model.special})
 }
 
-// grammar is what binds the turn, or nil.
+// grammar returns the grammar that constrains the turn, or nil.
 func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 	calls := c.calls && c.form.HasCalls()
 	if !calls && g.Grammar == nil {
@@ -132,7 +132,7 @@ func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 	})
 }
 
-// symbol is that of the turns that the request allows.
+// symbol returns the symbol of the turns that the request allows.
 func (c *conversation) symbol(b *grammar.Builder, content *compiledGrammar, calls bool) (grammar.Symbol, error) {
 	r := turn.GrammarRequest{Tail: c.tail, Continues: c.request.Continue, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
 	if content != nil {
@@ -153,15 +153,15 @@ func (c *conversation) symbol(b *grammar.Builder, content *compiledGrammar, call
 	return c.form.Grammar(b, r)
 }
 
-// schemaSymbol is the JSON texts of a schema as a model's turn has them.
+// schemaSymbol returns the symbol of a schema's JSON texts in a turn.
 func schemaSymbol(b *grammar.Builder, schema json.RawMessage) (grammar.Symbol, error) {
 	return jsonschema.Compile(b, schema, jsonschema.Options{})
 }
 
-// bounded reports whether the turn's thought is.
+// bounded reports whether the turn's reasoning is limited.
 func (c *conversation) bounded() bool { return c != nil && c.request.ThinkingTokens != nil }
 
-// thought is the bound of one answer's thought, or nil.
+// thought returns the limit of one answer's reasoning, or nil.
 func (c *conversation) thought() *thought {
 	if !c.bounded() {
 		return nil
@@ -170,15 +170,15 @@ func (c *conversation) thought() *thought {
 	return &thought{reader: newReader(c), left: *c.request.ThinkingTokens, end: end}
 }
 
-// A thought counts the tokens of one. A nil one has no bound.
+// A thought limits the tokens of an answer's reasoning. A nil thought is no limit.
 type thought struct {
 	reader *reader
-	left   int
-	end    []int32 // what ends it
+	left   int     // tokens left
+	end    []int32 // tokens that end the reasoning
 	ended  bool
 }
 
-// take goes on with a token of the answer.
+// take counts a token of the answer.
 func (t *thought) take(id int32) {
 	if t == nil || t.ended {
 		return
@@ -192,7 +192,7 @@ func (t *thought) take(id int32) {
 	}
 }
 
-// over is the tokens that end the thought, if it has none left.
+// over returns the tokens that end the reasoning if it has no tokens left.
 func (t *thought) over() []int32 {
 	if t == nil || t.ended || t.left > 0 || !t.reader.parser.InReasoning() {
 		return nil
@@ -201,22 +201,23 @@ func (t *thought) over() []int32 {
 	return append([]int32(nil), t.end...)
 }
 
-// newCallID makes the id of a call. It has the form that Mistral's templates insist on.
+// newCallID returns a random id of a tool call. It has 9 letters and digits, as Mistral's templates
+// require.
 func newCallID() string { return rand.Text()[:9] }
 
 // A reader turns the tokens of an answer into the events of its turn.
 type reader struct {
 	text    *tokenizer.Stream
 	parser  *turn.Parser
-	special map[int32]string // tokens that the parser reads
-	spoke   bool             // there was text, or a call
+	special map[int32]string // special tokens that the parser reads as text
+	spoke   bool             // there was text or a call
 }
 
 func newReader(c *conversation) *reader {
 	return &reader{text: c.model.tok.NewStream(true), parser: c.parser(), special: c.form.specials}
 }
 
-// push is what a token brings.
+// push returns the events of a token.
 func (r *reader) push(id int32) []turn.Event {
 	text, ok := r.special[id]
 	if !ok {
@@ -226,7 +227,7 @@ func (r *reader) push(id int32) []turn.Event {
 	return r.saw(append(events, r.parser.Write(text, true)...))
 }
 
-// last is what the token brings that ends the answer.
+// last returns the events of the token that ends the answer.
 func (r *reader) last(id int32) []turn.Event {
 	if _, ok := r.special[id]; ok {
 		return r.push(id)
@@ -234,7 +235,7 @@ func (r *reader) last(id int32) []turn.Event {
 	return nil
 }
 
-// end is what was held back of a turn that has ended, or was cut off.
+// end returns the events that were held back. cut says that the turn is incomplete.
 func (r *reader) end(cut bool) []turn.Event {
 	events := r.parser.Write(r.text.Flush(), false)
 	if cut {

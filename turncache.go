@@ -8,27 +8,26 @@ import (
 	"weak"
 )
 
-// The most grammars of turns that are known, and the most bytes of what one is made of.
 const (
-	maxTurns     = 64
-	maxTurnBytes = 128 << 10
+	maxTurns     = 64        // grammars in a turnCache
+	maxTurnBytes = 128 << 10 // bytes of a key in it
 )
 
-// A turnCache is the grammars of the turns that were asked for last: requests with the same
-// tools share one, and the masks that it has made.
+// A turnCache has the most recently used grammars of turns, so that requests with the same tools
+// share a grammar and its masks.
 type turnCache struct {
 	mu    sync.Mutex
 	known map[string]*list.Element // of *cachedTurn
-	order list.List                // the one that was asked for last comes first
+	order list.List                // the most recently used first
 }
 
 type cachedTurn struct {
 	key     string
-	content *Grammar // whose address is in the key
+	content *Grammar // kept alive because its address is in the key
 	grammar weak.Pointer[compiledGrammar]
 }
 
-// key is what the grammar of the turn depends on, beside the model.
+// key returns a string of everything that the grammar of the turn depends on, except the model.
 func (c *conversation) key(content *Grammar) string {
 	var b strings.Builder
 	r := c.request
@@ -41,7 +40,7 @@ func (c *conversation) key(content *Grammar) string {
 	return b.String()
 }
 
-// get is the grammar of that key, which compile makes where it is not there, or worn.
+// get returns the grammar of key. It calls compile if the cache has none or it is worn.
 func (t *turnCache) get(key string, content *Grammar, compile func() (*compiledGrammar, error)) (*compiledGrammar, error) {
 	if have := t.find(key); have != nil {
 		return have, nil
@@ -66,7 +65,7 @@ func (t *turnCache) get(key string, content *Grammar, compile func() (*compiledG
 	return made, nil
 }
 
-// find is the grammar of that key if it is there and not worn.
+// find returns the grammar of key, or nil if the cache has none or it is worn.
 func (t *turnCache) find(key string) *compiledGrammar {
 	t.mu.Lock()
 	defer t.mu.Unlock()

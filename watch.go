@@ -6,70 +6,73 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// A StepTiming is what a step of a model took. A step runs a token of each answer
-// under way, or pieces of prompts, or both.
+// A StepTiming is the timing of one step of a model. A step runs a decode token of each running
+// answer, chunks of prompts (prefill), or both.
 type StepTiming struct {
-	Step    uint64 // its number, from 1
-	Answers int    // that had a part in it
-	Tokens  int    // run
-	Prompt  int    // of Tokens, those that prompts were read by, several of one at a time
-	Chosen  int    // tokens chosen
+	Step    uint64 // number of the step, from 1
+	Answers int    // answers in the step
+	Tokens  int    // tokens that the step computed
+	Prompt  int    // the part of Tokens in prefill chunks, which have several tokens each
+	Chosen  int    // tokens that the step sampled
 
-	// While a step runs the next one is made ready, so that it may have been submitted
-	// before the step before it was done. Begun is when nothing was in its way any longer.
+	// Submitted is when the step was submitted to the device, Done when it was done. A step may be
+	// submitted while the one before is still running. Begun is when the step before was done, or
+	// Submitted if that is later.
 	Submitted, Begun, Done time.Time
 
-	Capture time.Duration // of making a graph of steps of its size, before it began; 0 where there was one
+	// Capture is the time that it took to capture the step as a graph before it began. It is 0 if
+	// there was a graph for steps of this size.
+	Capture time.Duration
 
-	// What it took on the device, where the model runs: all of it, of that what comes
-	// before the first layer, and the choice of tokens. The time from Begun to Done is
-	// longer, by what the host did meanwhile.
+	// Device is the time of the step on the device. Embed is the part of it before the first
+	// layer, and Choose the part for sampling. The time from Begun to Done is longer, by the work
+	// of the host.
 	Device, Embed, Choose time.Duration
 
-	// Spans are what the step was made of, one after the other, where
-	// [Options.Profile] asks for them. They are valid until [Options.Watch] returns.
+	// Spans are the parts of the step, in order, if [Options.Profile] is set. They are valid until
+	// [Options.Watch] returns.
 	Spans []Span
 }
 
-// A Span is a part of a step: on a GPU a kernel, on the processor what is done as one.
+// A Span is a part of a step: a kernel on a GPU, a stage of the plan on the CPU.
 type Span struct {
-	Kernel string        // what ran
-	Where  string        // what it did, in words
-	Layer  int           // counted from 0; -1: none, as the embedding and the head have
-	Begin  time.Duration // from the step's beginning on the device
+	Kernel string        // name of the kernel
+	Where  string        // operations that it computed
+	Layer  int           // counted from 0; -1 outside of layers, as for the embedding and the head
+	Begin  time.Duration // from the beginning of the step on the device
 	Time   time.Duration
-	// Bytes are what it had to read and write of the memory that holds weights and the
-	// cache, at least: each weight once, and what it attended to.
+	// Bytes is the least number of bytes that the part had to read and write: each weight once,
+	// and the keys and values that it attended to.
 	Bytes int64
 }
 
-// LoadTimings are what making a model ready took. Open, Load, Compile and the Capture
-// that there was by then are what [Open] took.
+// LoadTimings are the times that it took to make a model ready. Their sum when [Open] returns is
+// the time that Open took.
 type LoadTimings struct {
-	Open    time.Duration // files, the architecture, the tokenizer, the device, planning its memory
-	Load    time.Duration // reading the weights and laying them out
-	Compile time.Duration // choosing and building kernels
-	Capture time.Duration // of steps as graphs on a GPU, which goes on when sizes come up for the first time
+	Open    time.Duration // opening files, tokenizer and device, and planning memory
+	Load    time.Duration // reading and repacking weights
+	Compile time.Duration // selecting and building kernels
+	Capture time.Duration // capturing steps as GPU graphs; it grows with the first step of each size
 }
 
-// Setup is what making the model ready took by now.
+// Setup returns the times that it took to make the model ready, up to now.
 func (m *Model) Setup() LoadTimings {
 	s := m.engine.Setup()
 	return LoadTimings{Open: m.opening, Load: s.Load, Compile: s.Compile, Capture: s.Capture}
 }
 
-// opened notes what Open took in all.
+// opened sets m.opening, given the total time of Open.
 func (m *Model) opened(took time.Duration) {
 	s := m.engine.Setup()
 	m.opening = max(0, took-s.Load-s.Compile-s.Capture)
 }
 
-// watch is the options' Watch as an engine has it.
+// watch returns the engine's watch for o.Watch.
 func (o *Options) watch() *engine.Watch {
 	if o.Watch == nil {
 		return nil
 	}
-	var spans []Span // used again
+	var spans []Span // reused by each step
 	return &engine.Watch{Timed: true, Spans: o.Profile, Step: func(r *engine.StepReport) {
 		t := StepTiming{
 			Step: r.Number, Answers: r.Seqs, Tokens: r.Tokens, Prompt: r.Prompt, Chosen: r.Chosen,

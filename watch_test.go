@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// Who watches a model is told of every step: as many tokens as the request has, in
-// steps that follow each other. The answer is that of nobody watching.
+// Watch is called for every step. The steps follow each other and have as many tokens as the
+// request, and the answer does not change.
 func TestWatch(t *testing.T) {
 	prompt := ids(300)
 	r := realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: new(12), IgnoreEnd: true}}

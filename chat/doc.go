@@ -1,15 +1,14 @@
-// Package chat turns a conversation into the text a model was trained on, by
-// the model's own chat template.
+// Package chat renders a conversation with a model's own chat template, as the text that the model
+// was trained on.
 //
-// It knows what templates expect to find: messages with roles, text, parts,
-// reasoning, tool calls and their results; definitions of tools; the names of
-// special tokens. These are the conventions of Hugging Face transformers,
-// whose apply_chat_template the package renders alike.
+// It provides the variables that templates expect: messages with roles, text, parts, reasoning,
+// tool calls and their results; definitions of tools; the names of special tokens. These are the
+// conventions of Hugging Face transformers, and rendering gives the same text as its
+// apply_chat_template.
 //
-// The text comes in spans that say who wrote it. Only what the template wrote
-// may become special tokens: a user who types one sends plain text.
+// The text is a list of spans, each by the template or by the caller. Only the template's text may
+// become special tokens: a special token that a user types is plain text.
 //
-// The package knows no tokens and no model: turning the text into ids is the
-// business of package tokenizer. The template language itself is in
-// internal/jinja.
+// The package does not handle tokens or models: package tokenizer converts the text to ids, and
+// internal/jinja implements the template language.
 package chat

@@ -7,28 +7,24 @@ import (
 	"github.com/realizar/realizar/internal/jinja"
 )
 
-// The kinds of failure. Every error of this package matches one of them with
-// errors.Is, but that of a context that has ended, which matches the context's
-// own error and its cause.
+// The kinds of failure. Every error of this package matches one of them with errors.Is, except the
+// error of an ended context, which matches the context's error and its cause.
 var (
-	// ErrTemplate means that a template does not compile.
+	// ErrTemplate reports that a template does not compile.
 	ErrTemplate = errors.New("chat: template does not compile")
-	// ErrRequest means that a request holds JSON that is malformed or of
-	// the wrong kind.
+	// ErrRequest reports that a request has JSON that is malformed or of the wrong kind.
 	ErrRequest = errors.New("chat: malformed request")
-	// ErrRender means that a template compiles but failed on a request, as
-	// by adding text to a value that is missing.
+	// ErrRender reports that a template failed on a request, for example by adding text to a
+	// missing value.
 	ErrRender = errors.New("chat: template failed")
-	// ErrRefused means that the template refused the request by its own
-	// judgement. The error is a *RefusedError.
+	// ErrRefused reports that the template rejected the request. The error is a *RefusedError.
 	ErrRefused = errors.New("chat: refused by the template")
-	// ErrLimit means that the template used more steps, memory, depth or
-	// output than any honest one does.
+	// ErrLimit reports that the template exceeded a limit on steps, memory, depth or output. The
+	// limits are above the needs of any honest template.
 	ErrLimit = errors.New("chat: template exceeds its limits")
 )
 
-// A RefusedError carries what a template said when it refused a request with
-// raise_exception.
+// A RefusedError is the message with which a template rejected a request, by raise_exception.
 type RefusedError struct {
 	Message string
 	Line    int // of the template, from 1
@@ -41,7 +37,7 @@ func (e *RefusedError) Error() string {
 // Unwrap makes a RefusedError match ErrRefused.
 func (e *RefusedError) Unwrap() error { return ErrRefused }
 
-// renderError translates what rendering returned.
+// renderError converts an error of rendering to one of this package.
 func renderError(err error) error {
 	var raised *jinja.RaiseError
 	var canceled *jinja.CanceledError

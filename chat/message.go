@@ -8,24 +8,23 @@ import (
 	"github.com/realizar/realizar/internal/jinja"
 )
 
-// A Message is one turn of a conversation. Fields that are empty are absent
-// from what the template sees, Role and Content aside.
+// A Message is one message of a conversation. The template does not see empty fields, except Role
+// and Content.
 type Message struct {
-	// Role is "system", "user", "assistant", "tool", or what else the
-	// template knows. The well-known roles count as the template's own text
-	// and may become part of a special token; see [Span].
+	// Role is "system", "user", "assistant", "tool", or another role of the template. The
+	// well-known roles count as the template's text and may become part of a special token; see
+	// [Span].
 	Role    string
 	Content string
-	// Parts, when set, is what the template sees as the content: a list.
-	// Not every template takes one. Content must then be empty.
+	// Parts, if set, is the content as a list. Not every template supports one. Content must then
+	// be empty.
 	Parts []Part
-	// Reasoning is the thinking that led to an assistant's message, without
-	// the marks around it. The template sees it under the name that it
-	// reads: reasoning_content, reasoning or thinking.
+	// Reasoning is the reasoning before an assistant's message, without the marks around it. The
+	// template sees it under the name that it reads: reasoning_content, reasoning or thinking.
 	Reasoning  string
-	ToolCalls  []ToolCall // made by an assistant
-	ToolCallID string     // of the call that a tool's message answers
-	Name       string     // of the tool, or of the speaker
+	ToolCalls  []ToolCall // of an assistant
+	ToolCallID string     // the call that a tool's message answers
+	Name       string     // name of the tool or the speaker
 }
 
 // A Part is a piece of the content of a message. It is always text.
@@ -37,8 +36,8 @@ type Part struct {
 type ToolCall struct {
 	ID   string
 	Name string
-	// Arguments is a JSON object, or a JSON string that holds one; empty
-	// is the empty object. Templates see an object.
+	// Arguments is a JSON object, or a JSON string that holds one. Empty means the empty object.
+	// Templates see an object.
 	Arguments json.RawMessage
 }
 
@@ -46,15 +45,14 @@ type ToolCall struct {
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is the JSON schema of the arguments. Its keys keep their
-	// order.
+	// Parameters is the JSON schema of the arguments. Its keys stay in order.
 	Parameters json.RawMessage
-	// Strict says that calls must be held to Parameters, or refused. The template does
+	// Strict says that calls must match Parameters, or the request is rejected. The template does
 	// not see it.
 	Strict bool
 }
 
-// text is a string of the caller's.
+// text returns a string as the caller's text.
 func text(s string) jinja.Value { return jinja.String(s, false) }
 
 // knownRoles are the roles that templates are written for.
@@ -62,19 +60,16 @@ var knownRoles = []string{
 	"system", "user", "assistant", "tool", "developer", "function", "ipython", "observation", "model",
 }
 
-// roleText is the role as the template sees it. Some templates make a special
-// token of it, '<|' + message.role + '|>' as those of Phi-3 and GLM-4 do, and
-// a token is only matched within text that the template wrote. So a role that
-// is exactly a word the templates are written for counts as theirs: it is one
-// of a few fixed words, by which a caller can say nothing else. Every other
-// role stays the caller's, for it might complete a token of the caller's
-// choice, or hold a whole one.
+// roleText returns the role as the template sees it. Some templates, such as those of Phi-3 and
+// GLM-4, build a special token from it: '<|' + message.role + '|>'. Tokens are only matched within
+// the template's text. A well-known role therefore counts as the template's text: it is one of a
+// few fixed words, with which a caller can express nothing else. Any other role stays the caller's
+// text, since it might complete or contain a token of the caller's choice.
 func roleText(role string) jinja.Value {
 	return jinja.String(role, slices.Contains(knownRoles, role))
 }
 
-// value returns what the template sees of the message. Reasoning is the key
-// under which it looks for the reasoning.
+// value returns the message as the template sees it. reasoning is the key of the reasoning.
 func (m *Message) value(reasoning string) (jinja.Value, error) {
 	d := jinja.NewDict()
 	d.Set("role", roleText(m.Role))

@@ -12,12 +12,11 @@ import (
 	"github.com/realizar/realizar/internal/jinja"
 )
 
-// A Template is a compiled chat template. It may be used by many goroutines
-// at once.
+// A Template is a compiled chat template. It is safe for concurrent use.
 type Template struct {
 	source    string
 	compiled  *jinja.Template
-	reasoning string // the key under which the template looks for reasoning
+	reasoning string // the key under which the template reads reasoning
 }
 
 // ParseTemplate compiles a chat template, such as the chat_template of a
@@ -41,44 +40,41 @@ func ParseTemplate(source string) (*Template, error) {
 // Source returns the text the template was compiled from.
 func (t *Template) Source() string { return t.source }
 
-// TakesTools reports whether the template looks at the tools of a request. The
-// tools given to one that does not are lost on the model.
+// TakesTools reports whether the template reads the tools of a request. If not, the model never
+// sees the tools.
 func (t *Template) TakesTools() bool { return t.compiled.Mentions("tools") }
 
-// A Request is a conversation to render and what goes with it. The zero value
-// of each field but Messages is useful.
+// A Request is a conversation to render with its options. The zero value of each field but Messages
+// is useful.
 type Request struct {
 	Messages []Message
 	Tools    []Tool
-	// NoGenerationPrompt leaves out what makes the model answer as the
-	// assistant: the template ends with the last message.
+	// NoGenerationPrompt omits the text that makes the model answer as the assistant: the template
+	// ends with the last message.
 	NoGenerationPrompt bool
-	// ContinueFinal ends the text inside the last message, so that the
-	// model goes on with it instead of answering. It implies
-	// NoGenerationPrompt.
+	// ContinueFinal ends the text inside the last message, so that the model continues it instead
+	// of answering. It implies NoGenerationPrompt.
 	ContinueFinal bool
-	// Documents are JSON objects for templates that answer from sources,
-	// most of which expect a title and a text.
+	// Documents are JSON objects for templates that answer from documents. Most expect a title and
+	// a text.
 	Documents []json.RawMessage
-	// Vars are further variables for the template, such as enable_thinking.
-	// A variable named like one that the other fields make replaces it for
-	// the template: messages, tools, documents, add_generation_prompt, and
-	// the names in Special, whose text is the caller's then. One named like
-	// a function of the language, such as range or raise_exception, hides it.
+	// Vars are additional variables for the template, such as enable_thinking. They replace
+	// variables of the same name from other fields: messages, tools, documents,
+	// add_generation_prompt, and the names in Special, whose text is then the caller's. A variable
+	// named like a function of the language, such as range or raise_exception, hides the function.
 	Vars map[string]json.RawMessage
-	// Special are the special tokens by the names templates use, such as
-	// bos_token. Their text counts as the template's own.
+	// Special holds the special tokens by the names that templates use, such as bos_token. They
+	// count as the template's text.
 	Special map[string]string
-	// Now is the time that the template may write down; time.Now when nil.
+	// Now returns the time that the template may print; nil means time.Now.
 	Now func() time.Time
-	// Reserve is asked before the template makes texts and lists of so many bytes. Its
-	// error ends the rendering, and is what that returns. nil: nobody is asked.
+	// Reserve is called with a size in bytes before the template makes texts and lists of that
+	// size. Rendering ends with its error. It may be nil.
 	Reserve func(bytes int) error
 }
 
-// Render renders a conversation. The error matches ErrRequest, ErrRender,
-// ErrRefused or ErrLimit, or soon after ctx has ended the error of ctx and its
-// cause.
+// Render renders a conversation. The error matches ErrRequest, ErrRender, ErrRefused or ErrLimit.
+// Soon after ctx ends, Render returns the error of ctx with its cause.
 func (t *Template) Render(ctx context.Context, r *Request) (Text, error) {
 	vars, size, err := t.variables(r)
 	if err != nil {
@@ -91,9 +87,8 @@ func (t *Template) Render(ctx context.Context, r *Request) (Text, error) {
 	return cutFinal(out)
 }
 
-// RenderJSON renders the template with the variables in a JSON object, which
-// are the caller's all of them. Now is as in Request, and the errors are those
-// of Render.
+// RenderJSON renders the template with the variables in a JSON object, all of which are the
+// caller's text. Now is as in Request, and the errors are those of Render.
 func (t *Template) RenderJSON(ctx context.Context, vars []byte, now func() time.Time) (Text, error) {
 	v, err := jinja.FromJSON(vars, false)
 	if err != nil {
@@ -122,10 +117,10 @@ func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now f
 	return fromSpans(spans), nil
 }
 
-// messageBytes is the memory that the template's value of a short message takes.
+// messageBytes is the memory in bytes of the template's value of a short message.
 const messageBytes = 2 << 10
 
-// variables returns what the template sees, and the size of the texts in it.
+// variables returns the template's variables and the size of their texts in bytes.
 func (t *Template) variables(r *Request) (vars *jinja.Dict, size int, err error) {
 	vars = jinja.NewDict()
 	for _, name := range slices.Sorted(maps.Keys(r.Special)) {
@@ -190,11 +185,11 @@ func (t *Template) variables(r *Request) (vars *jinja.Dict, size int, err error)
 	return vars, size, nil
 }
 
-// finalMark stands behind the text of a message that is to be continued. The
-// blank at its end shows whether the template strips its messages.
+// finalMark follows the text of a message to continue. The blank at its end shows whether the
+// template strips messages.
 const finalMark = "CONTINUE_FINAL_MESSAGE_MARK "
 
-// withMark returns m with the mark behind its text.
+// withMark returns m with the mark after its text.
 func withMark(m Message) (Message, error) {
 	if len(m.ToolCalls) > 0 {
 		return m, fmt.Errorf("%w: the last message calls tools, and no text goes on behind calls", ErrRequest)
@@ -211,7 +206,7 @@ func withMark(m Message) (Message, error) {
 	return m, nil
 }
 
-// cutFinal ends a text where the mark is.
+// cutFinal cuts a text at the mark.
 func cutFinal(t Text) (Text, error) {
 	whole := t.String()
 	at := strings.LastIndex(whole, strings.TrimSpace(finalMark))

@@ -72,6 +72,11 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		tmpl, parseErr := ParseTemplate(string(source))
+		// transformers has no from_json. With it, arguments that are text read as those that are
+		// objects.
+		if strings.Contains(string(source), "from_json") {
+			wants["tools_strargs"] = wants["tools_full"]
+		}
 		for c, want := range wants {
 			check := func(how string, got Text, err error) {
 				if (err == nil) != want.OK {

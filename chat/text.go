@@ -6,16 +6,16 @@ import (
 	"github.com/realizar/realizar/internal/jinja"
 )
 
-// Text is a rendered conversation: spans of the template's and of the caller's
-// text, in order. Joined they are the whole prompt; none is empty.
+// Text is a rendered conversation: spans of the template's and the caller's text, in order. Joined,
+// they are the whole prompt. No span is empty.
 type Text []Span
 
 // A Span is a piece of text with one author.
 type Span struct {
 	Text string
-	// Caller is true for what came from the request: contents, names, tool
-	// definitions, template variables, and roles other than the well-known
-	// ones. Special tokens must not be matched in it, nor across its ends.
+	// Caller is true for text from the request: contents, names, tool definitions, template
+	// variables, and roles other than the well-known ones. Special tokens must not match in it or
+	// across its ends.
 	Caller bool
 }
 

@@ -1,14 +1,14 @@
-// Package cuda lets models run on NVIDIA GPUs. Importing it is all there is to do:
+// Package cuda adds NVIDIA GPUs to the devices that models run on. Import it for its side effect:
 //
 //	import _ "github.com/realizar/realizar/cuda"
 //
-// Then [realizar.Options.Device] "auto" takes a GPU where there is one and the model
-// fits, "cuda" insists on one, and "cuda:1" on the one with the number 1, counted as
-// CUDA_VISIBLE_DEVICES has it. It takes a GPU of compute capability 8.0 or later and
-// a driver for CUDA 12.0 or later, and neither cgo nor a toolkit.
+// With the package imported, [realizar.Options.Device] "auto" selects a GPU if there is one and the
+// model fits, "cuda" requires a GPU, and "cuda:1" requires GPU number 1 in the order of
+// CUDA_VISIBLE_DEVICES. The GPU needs compute capability 8.0 or later and a driver for CUDA 12.0 or
+// later. Neither cgo nor the CUDA toolkit is needed.
 //
-// A binary with this package looks for the driver when a model is opened, and so
-// needs the system's loader of libraries; one built with the tag nocuda is static.
+// A binary with this package loads the driver when a model is opened, so it depends on the system's
+// dynamic loader. A binary built with the tag nocuda is static.
 //
 // [realizar.Options.Device]: https://pkg.go.dev/github.com/realizar/realizar#Options
 package cuda

@@ -4,13 +4,16 @@ package cuda
 
 import (
 	"errors"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-func init() { backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Open: open}) }
+func init() {
+	backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+}
 
 func open(o backends.Options) (backends.Backend, error) {
 	b, err := cuda.Open(cuda.Options{Device: o.Index})
@@ -20,8 +23,8 @@ func open(o backends.Options) (backends.Backend, error) {
 	return b, nil
 }
 
-// present tells a system without NVIDIA's driver, where nobody expects a GPU, from
-// one whose driver was called and failed.
+// present wraps err with backends.Absent if the system has no NVIDIA driver, and so is not expected
+// to have a GPU. An error from a driver that was called stays as it is.
 func present(err error) error {
 	var call *driver.Error
 	if errors.Is(err, driver.ErrNoDriver) && !errors.As(err, &call) {

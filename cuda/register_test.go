@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// What keeps a driver that is there from being used is not the absence of one.
+// A driver that is present but fails is not reported as absent.
 func TestPresent(t *testing.T) {
 	missing := func(string) (uintptr, error) { return 0, errors.New("no such library") }
 	if _, err := driver.OpenLibrary(missing); !errors.Is(present(err), backends.ErrAbsent) || !errors.Is(present(err), driver.ErrNoDriver) {

@@ -1,7 +1,7 @@
-// Package demo is a small model that is part of the program: importing it lets
-// realizar.Open, and everything else that takes the path of a model, open [Name] without
-// touching the disk. It answers questions about realizar and does a little arithmetic,
-// sorting, JSON and calls of tools; folder train in the repository says how it was made.
+// Package demo embeds a small model in the program. Importing it lets realizar.Open, and every
+// other function that takes the path of a model, open [Name] without touching the disk. The model
+// answers questions about realizar and does a little arithmetic, sorting, JSON and tool calling.
+// The repository's train folder describes how it was made.
 package demo
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// Name is what the model is called wherever a path is taken.
+// Name is the path of the embedded model.
 const Name = "demo"
 
 //go:embed demo.gguf

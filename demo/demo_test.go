@@ -17,21 +17,21 @@ import (
 	"github.com/realizar/realizar/demo"
 )
 
-// A question is one that the model has never been asked in training, with the marks of a
+// A question is a held-out question, which was not in the training data, with the criteria for a
 // right answer.
 type question struct {
 	Kind     string
-	Held     string // what of it never occurred: the wording, the frame around it, or the pair of both
+	Held     string // what did not occur in training: the wording, the frame around it, or the combination
 	Messages []struct{ Role, Content string }
 	Must     []oneOf
 	MustNot  []string `json:"must_not"`
 	Exact    *string
 }
 
-// oneOf are texts of which an answer has one.
+// oneOf is a list of texts, one of which must be in the answer.
 type oneOf []string
 
-// UnmarshalJSON reads a text or a list of texts.
+// UnmarshalJSON decodes a string or a list of strings.
 func (o *oneOf) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -41,10 +41,10 @@ func (o *oneOf) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(o))
 }
 
-// plain is text in lower case with single spaces.
+// plain returns text in lower case with single spaces.
 func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// right reports whether an answer has the marks of the question.
+// right reports whether an answer meets the question's criteria.
 func (q *question) right(answer string) bool {
 	if q.Exact != nil {
 		return strings.Join(strings.Fields(answer), " ") == strings.Join(strings.Fields(*q.Exact), " ")
@@ -58,7 +58,7 @@ func (q *question) right(answer string) bool {
 	return !slices.ContainsFunc(q.MustNot, func(bad string) bool { return strings.Contains(answer, strings.ToLower(bad)) })
 }
 
-// aboutCommands are the kinds of question about commands and flags.
+// aboutCommands are the kinds of questions about commands and flags.
 var aboutCommands = []string{"flags", "flags of commands", "commands", "command lines", "command lines explained"}
 
 func questions(t *testing.T) (all []*question) {
@@ -92,8 +92,8 @@ func questions(t *testing.T) (all []*question) {
 	return all
 }
 
-// At least 95 of 100 held-out questions about commands and flags are answered rightly.
-// With -v the others are listed.
+// The model answers at least 95% of the held-out questions about commands and flags correctly. With
+// -v the test logs the wrong answers.
 func TestQuestions(t *testing.T) {
 	all := questions(t)
 	m, err := realizar.Open(t.Context(), demo.Name, realizar.Options{Device: "cpu"})
@@ -138,8 +138,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// The model is opened without a disk, from a folder that holds something else of its
-// name.
+// Opening the model does not read a file of the same name in the current folder.
 func TestOffline(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile(demo.Name, []byte("another"), 0o600); err != nil {

@@ -328,23 +328,6 @@ func TestOllamaModels(t *testing.T) {
 	}
 }
 
-func TestOllamaStore(t *testing.T) {
-	s := serve(t)
-	c := s.ollama()
-	progress := func(api.ProgressResponse) error { return nil }
-	const none = "no store of models"
-	unhappy(t, c.Pull(t.Context(), &api.PullRequest{Model: "llama3.2"}, progress), 404, none)
-	unhappy(t, c.Push(t.Context(), &api.PushRequest{Model: "a/b"}, progress), 404, none)
-	unhappy(t, c.Create(t.Context(), &api.CreateRequest{Model: "a", From: "b"}, progress), 404, none)
-	unhappy(t, c.Copy(t.Context(), &api.CopyRequest{Source: "a", Destination: "b"}), 404, none)
-	unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: modelName}), 404, none)
-	unhappy(t, c.CreateBlob(t.Context(), "sha256:"+strings.Repeat("0", 64), strings.NewReader("a")), 404, none)
-	status := ""
-	if err := c.Pull(t.Context(), &api.PullRequest{Model: modelName}, func(p api.ProgressResponse) error { status = p.Status; return nil }); err != nil || status != "success" {
-		t.Errorf("%q (%v)", status, err)
-	}
-}
-
 func TestOllamaErrors(t *testing.T) {
 	s := serve(t)
 	fails := func(status int, change func(*api.ChatRequest), says ...string) {

@@ -20,7 +20,8 @@ func TestPageStrangers(t *testing.T) {
 		_, _ = io.WriteString(w, "<!doctype html><title>stranger</title>")
 	}))
 	t.Cleanup(stranger.Close)
-	b := open(t, stranger.URL, chromedp.Flag("host-resolver-rules", "MAP stranger.example 127.0.0.1"))
+	address := strings.Replace(stranger.URL, "127.0.0.1", "elsewhere.example", 1)
+	b := open(t, address, chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"))
 	asked := func(prefix string) bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()

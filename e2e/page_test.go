@@ -264,7 +264,7 @@ func TestPageSettings(t *testing.T) {
 	b.do("an effort", chromedp.SetValue(chromedp.CSS(`aside select`), "high"))
 	eval[bool](b, `document.querySelector('aside select').dispatchEvent(new Event('change', {bubbles: true}))`)
 	b.say("Hi")
-	b.wait(`document.querySelector('article .fault')?.innerText.includes('an effort of high')`)
+	b.wait(`document.querySelector('article .fault')?.innerText.includes('effort high')`)
 
 	// A file goes with a message, as text.
 	b.click(`.new`)

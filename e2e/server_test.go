@@ -175,6 +175,20 @@ func (s *server) get(path string) string {
 	return string(text)
 }
 
+// post is the status of the server's answer to a request that bears no key.
+func (s *server) post(path, body string) int {
+	r, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0
+	}
+	defer r.Body.Close()
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		s.t.Error(err)
+	}
+	return r.StatusCode
+}
+
 // tokenize is what the server takes a text for.
 func (s *server) tokenize(text string) []int64 {
 	s.t.Helper()

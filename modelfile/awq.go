@@ -6,10 +6,9 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// awq is quant_method awq, version gemm, as AutoAWQ writes it, for X.weight [N, K]:
-// X.qweight [K, N/8] with eight rows of the weight in a word, X.qzeros [K/g, N/8]
-// packed alike, and X.scales [K/g, N]. Rows 0, 2, 4, 6, 1, 3, 5, 7 of eight follow
-// each other from the lowest bits on.
+// awq implements quant_method awq, version gemm, as AutoAWQ writes it. A weight X.weight [N, K] is
+// stored as X.qweight [K, N/8], with eight rows of the weight per word; X.qzeros [K/g, N/8], packed
+// alike; and X.scales [K/g, N]. From the lowest bits up, a word holds rows 0, 2, 4, 6, 1, 3, 5, 7.
 func awq(q *quantization) *convention {
 	q.bits("bits")
 	q.only("version", "gemm", "gemm")
@@ -17,7 +16,7 @@ func awq(q *quantization) *convention {
 	return &convention{weight: a.weight, parts: []string{".qweight", ".qzeros", ".scales"}}
 }
 
-// awqPlaces are the places in a word by row.
+// awqPlaces maps each of eight rows to its place in a word.
 var awqPlaces = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
 type awqWeights struct{ group int }

@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// A registered model is opened by its name alone, whatever lies at that path, and its
-// bytes stay what they are.
+// A registered model opens by its name alone, whatever exists at that path, and its bytes do not
+// change.
 func TestRegister(t *testing.T) {
 	const name = "a-model-of-this-test"
 	data := ggufBytes(t, allValues, smallTensors())

@@ -7,19 +7,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// compressedTensors is quant_method compressed-tensors, in two of its formats:
-// float-quantized, see scaled_fp8.go, and pack-quantized with numbers of 4 bits. The
-// groups of config_groups must agree on how weights are stored.
+// compressedTensors implements quant_method compressed-tensors in two of its formats:
+// float-quantized (see scaled_fp8.go) and pack-quantized with 4-bit numbers. All groups of
+// config_groups must store weights alike.
 func compressedTensors(q *quantization) *convention {
 	const floats, packed = "float-quantized", "pack-quantized"
 	format := q.only("format", "", floats, packed)
 	if q.any("transform_config.") {
-		q.failf(ErrUnsupported, "transform_config", "weights that are used with transformed activations")
+		q.failf(ErrUnsupported, "transform_config", "weights that need transformed activations")
 	}
 	q.only("sparsity_config.format", "dense", "dense")
 	groups := q.configGroups()
 	if len(groups) == 0 {
-		q.failf(ErrFormat, "config_groups", "no group says how weights are quantised")
+		q.failf(ErrFormat, "config_groups", "no group describes how weights are quantized")
 	}
 	var first compressedGroup
 	for i, name := range groups {
@@ -28,7 +28,7 @@ func compressedTensors(q *quantization) *convention {
 		if i == 0 {
 			first = g
 		} else if g != first {
-			q.failf(ErrUnsupported, strings.TrimSuffix(name, "."), "weights quantised in another way than those of %s", strings.TrimSuffix(groups[0], "."))
+			q.failf(ErrUnsupported, strings.TrimSuffix(name, "."), "weights quantized differently from those of %s", strings.TrimSuffix(groups[0], "."))
 		}
 	}
 	if format == floats {
@@ -41,7 +41,7 @@ func compressedTensors(q *quantization) *convention {
 	}
 }
 
-// configGroups are the prefixes of the keys of groups that have weights.
+// configGroups returns the key prefixes of the groups that have weights.
 func (q *quantization) configGroups() []string {
 	var names []string
 	prefix := q.prefix + "config_groups."
@@ -55,13 +55,13 @@ func (q *quantization) configGroups() []string {
 	return names
 }
 
-// A compressedGroup is how a group's weights are stored.
+// A compressedGroup describes how a group's weights are stored.
 type compressedGroup struct {
 	fp8   fp8Scales
 	group int
 }
 
-// compressedGroup reads a group that holds numbers of FP8, or of 4 bits.
+// compressedGroup reads the description of a group of FP8 or 4-bit numbers.
 func (q *quantization) compressedGroup(name string, floats bool) (g compressedGroup) {
 	name += "weights."
 	if floats {
@@ -91,10 +91,10 @@ func (q *quantization) compressedGroup(name string, floats bool) (g compressedGr
 	return g
 }
 
-// packedWeights are those of pack-quantized, for X.weight [N, K]: X.weight_packed
-// [N, K/8] with eight columns in a word, X.weight_scale [N, K/g], for zero points
-// other than 8 X.weight_zero_point [N/8, K/g] with eight rows in a word, rounded up,
-// and X.weight_shape, which is N and K.
+// packedWeights reads weights of the format pack-quantized. A weight X.weight [N, K] is stored as
+// X.weight_packed [N, K/8], with eight columns per word; X.weight_scale [N, K/g];
+// X.weight_zero_point [N/8, K/g], with eight rows per word, rounded up, present if the zero points
+// differ from 8; and X.weight_shape, which holds N and K.
 type packedWeights struct{ group int }
 
 func (p packedWeights) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error) {
@@ -133,7 +133,7 @@ func (p packedWeights) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, er
 			}
 		}
 		if !slices.Equal(values, []float32{float32(rows), float32(cols)}) {
-			return nil, a.file.errorIn(shape, 0, ErrFormat, "a weight of shape %v, and the packed numbers are of %d rows and %d columns", values, rows, cols)
+			return nil, a.file.errorIn(shape, 0, ErrFormat, "a weight of shape %v, but the packed numbers have %d rows and %d columns", values, rows, cols)
 		}
 	}
 	return w.tensor(base), nil

@@ -9,8 +9,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// conformanceFiles returns the paths that match a pattern in the folder of
-// conformance data.
+// conformanceFiles returns the paths that match a pattern in the folder of conformance data.
 func conformanceFiles(t *testing.T, pattern string) []string {
 	t.Helper()
 	root := os.Getenv("REALIZAR_CONFORMANCE")
@@ -24,7 +23,7 @@ func conformanceFiles(t *testing.T, pattern string) []string {
 	return paths
 }
 
-// checkModel looks at every tensor's values and at what any model says of itself.
+// checkModel checks every tensor's values and the metadata that any model has.
 func checkModel(t *testing.T, f *modelfile.File, key string) {
 	t.Helper()
 	if len(f.Tensors()) == 0 {

@@ -12,36 +12,34 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Quantised checkpoints of model hubs store a weight as several tensors: numbers of
-// few bits, scales, maybe zero points. config.json names the convention by which they
-// belong together. What they stand for becomes one tensor with a source of rows, in
-// the place of the numbers: nothing is computed before the rows are read.
+// Quantized checkpoints on model hubs store a weight as several tensors: numbers of few bits,
+// scales, and sometimes zero points. config.json names the convention that relates them. This
+// package presents each group of such tensors as one tensor, in the place of the numbers, whose
+// rows are computed when they are read.
 
-// A convention says which tensors are parts of a weight, and of which.
+// A convention describes which tensors are parts of a weight, and of which weight.
 type convention struct {
-	// weight makes the weight that t is the main part of, and nil where t is another
-	// tensor. It names the other parts to the assembly.
+	// weight returns the weight whose main part is t, or nil if t is another tensor. It reports the
+	// other parts to the assembly.
 	weight func(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error)
-	// parts are the endings of names that only parts of weights have.
+	// parts are name suffixes that only parts of weights have.
 	parts []string
-	// activations are the endings of names of tensors that say how activations, keys
-	// and values are rounded. That is for runtimes which round them to FP8, as this
-	// one never does, so that they are left out.
+	// activations are name suffixes of the tensors that describe how activations, keys and values
+	// are rounded to FP8. They are left out because this runtime never rounds these to FP8.
 	activations []string
 }
 
-// activationScales are the endings that the conventions for FP8 share.
+// activationScales are the suffixes that the FP8 conventions share.
 var activationScales = []string{".input_scale", ".activation_scale", ".input_scale_ub", ".k_scale", ".v_scale"}
 
-// An assembly puts weights in the place of their parts.
+// An assembly replaces parts by weights.
 type assembly struct {
 	file  *File
 	whole map[string]*tensor.Tensor // by the name of the main part
 	gone  map[string]bool           // the other parts
 }
 
-// derive replaces the tensors that are parts of weights, as the config.json in that
-// folder says.
+// derive replaces the tensors that are parts of weights, as described by the config.json in folder.
 func (f *File) derive(folder string) error {
 	c, err := quantizationOf(f.meta, filepath.Join(folder, configName))
 	if err != nil || c == nil {
@@ -57,7 +55,7 @@ func (f *File) derive(folder string) error {
 			continue
 		}
 		if other, ok := f.byName[w.Name]; ok && other != t {
-			return f.errorIn(t, 0, ErrFormat, "a part of the weight %s, and there is a tensor of that name too", clip(w.Name))
+			return f.errorIn(t, 0, ErrFormat, "a part of the weight %s, but a tensor of that name exists too", clip(w.Name))
 		}
 		a.whole[t.Name] = w
 	}
@@ -70,7 +68,7 @@ func (f *File) derive(folder string) error {
 		case a.gone[t.Name], endsIn(t.Name, c.activations):
 			delete(f.byName, t.Name)
 		case endsIn(t.Name, c.parts):
-			return f.errorIn(t, 0, ErrFormat, "a part of no weight: the tensor that it belongs to is missing, or is not quantised")
+			return f.errorIn(t, 0, ErrFormat, "a part without its weight: the tensor that it belongs to is missing or not quantized")
 		default:
 			kept = append(kept, t)
 		}
@@ -91,7 +89,8 @@ func endsIn(name string, endings []string) bool {
 	return false
 }
 
-// part is the tensor of that name, which is a part of a weight, or nil.
+// part returns the tensor called name and marks it as a part of a weight. It returns nil if there
+// is none.
 func (a *assembly) part(name string) *tensor.Tensor {
 	t := a.file.byName[name]
 	if t != nil {
@@ -100,7 +99,8 @@ func (a *assembly) part(name string) *tensor.Tensor {
 	return t
 }
 
-// needed is the part of that name of the weight whose main part is t.
+// needed is like part, but returns an error about t, the main part of the weight, if the tensor is
+// missing.
 func (a *assembly) needed(t *tensor.Tensor, name string) (*tensor.Tensor, error) {
 	if p := a.part(name); p != nil {
 		return p, nil
@@ -108,7 +108,7 @@ func (a *assembly) needed(t *tensor.Tensor, name string) (*tensor.Tensor, error)
 	return nil, a.file.errorIn(t, 0, ErrFormat, "the tensor %s, which belongs to it, is missing", clip(name))
 }
 
-// errorIn is an error about byte at of t's data.
+// errorIn returns an error about byte at of t's data.
 func (f *File) errorIn(t *tensor.Tensor, at int, kind error, format string, args ...any) error {
 	e := &FormatError{File: f.path, Tensor: t.Name, Offset: -1, Problem: fmt.Sprintf(format, args...), Err: kind}
 	data := uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))
@@ -123,7 +123,7 @@ func (f *File) errorIn(t *tensor.Tensor, at int, kind error, format string, args
 	return e
 }
 
-// ReleaseTensor is [File.Release] of what t's rows are read from.
+// ReleaseTensor calls [File.Release] for all data that t's rows are read from.
 func (f *File) ReleaseTensor(t *tensor.Tensor) {
 	if t.Source == nil {
 		f.Release(t.Data)
@@ -134,10 +134,10 @@ func (f *File) ReleaseTensor(t *tensor.Tensor) {
 	}
 }
 
-// isFloat reports whether scales may be of that format.
+// isFloat reports whether d is a valid format for scales.
 func isFloat(d tensor.DType) bool { return d == tensor.F32 || d == tensor.F16 || d == tensor.BF16 }
 
-// floatAt is element i of a tensor for which isFloat holds.
+// floatAt returns element i of a tensor whose format isFloat accepts.
 func floatAt(t *tensor.Tensor, i int) float32 {
 	le := binary.LittleEndian
 	switch t.DType {
@@ -149,7 +149,7 @@ func floatAt(t *tensor.Tensor, i int) float32 {
 	return math.Float32frombits(le.Uint32(t.Data[4*i:]))
 }
 
-// rowsOf writes the bytes of a tensor, whether they lie somewhere or are made.
+// rowsOf writes the bytes of a tensor, whether they are stored or computed.
 type rowsOf struct{ t *tensor.Tensor }
 
 // WriteTo implements [io.WriterTo].

@@ -9,27 +9,27 @@ import (
 )
 
 var (
-	// ErrFormat says that a file lies about itself: it is cut off, counts more
-	// than it holds, points outside itself, or breaks its format's rules.
+	// ErrFormat reports a file that is inconsistent: it is truncated, claims more than it holds,
+	// points outside itself, or breaks the rules of its format.
 	ErrFormat = errors.New("malformed file")
 
-	// ErrUnsupported says that a file is well formed but holds something this
-	// package does not read: a version, a byte order, a number format.
+	// ErrUnsupported reports a valid file that holds something this package does not read: a
+	// version, a byte order, a number format.
 	ErrUnsupported = errors.New("not supported")
 
-	// ErrNotModel says that a path leads to no model: no file of a known format,
-	// or a folder in which none, or more than one, could be meant.
+	// ErrNotModel reports a path without a model: a file of an unknown format, or a folder with no
+	// candidate or several.
 	ErrNotModel = errors.New("not a model")
 )
 
-// A FormatError is a file that cannot be read, and the place where reading
-// ended. It wraps [ErrFormat] or [ErrUnsupported].
+// A FormatError reports a file that cannot be read, and where reading stopped. It wraps [ErrFormat]
+// or [ErrUnsupported].
 type FormatError struct {
 	File    string // path of the file
 	Key     string // metadata key, or empty
 	Tensor  string // name of the tensor, or empty
-	Offset  int64  // bytes from the start of the file; negative when no one place is meant
-	Problem string // what is wrong, with the values
+	Offset  int64  // bytes from the start of the file; negative if there is no single place
+	Problem string // the problem, with the values
 	Err     error  // ErrFormat or ErrUnsupported
 }
 
@@ -53,8 +53,7 @@ func (e *FormatError) Error() string {
 // Unwrap returns Err.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// clip quotes a name that comes from a file for an error message, at a length
-// that a message can bear.
+// clip quotes a name from a file for an error message and limits its length.
 func clip(name string) string {
 	const most = 100
 	if len(name) > most {
@@ -63,9 +62,8 @@ func clip(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// printable reports whether a name can be shown as it stands: it is UTF-8 and holds
-// nothing that steers a terminal. No architecture asks for another name, and lists
-// and messages show those of files.
+// printable reports whether a name can be displayed as it is: it is UTF-8 and has no characters
+// that could steer a terminal. No architecture needs other names.
 func printable(name string) bool {
 	for _, r := range name {
 		if !unicode.IsGraphic(r) {

@@ -9,18 +9,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Guard calls read and returns its error as [File.Locate] has it. Where read, on
-// this goroutine, comes to a part of the file that is not there any more, that is
-// such an error too, and not the end of the process.
+// Guard calls read and returns its error, passed through [File.Locate]. If read, on this goroutine,
+// touches a part of the file that no longer exists, Guard returns such an error too; without Guard
+// the process would crash.
 //
-// A file is there by whole pages: of one that was cut within a page, the rest of
-// that page reads as zeros, which is no error.
+// Files disappear in whole pages. If a file is truncated within a page, the rest of that page reads
+// as zeros, which is not an error.
 func (f *File) Guard(read func() error) error { return f.Locate(tensor.Guard(read)) }
 
-// Locate is a [*FormatError] with the file, the tensor and the offset where err
-// wraps a [*tensor.FaultError] or a [*tensor.NotFiniteError] whose address lies in
-// one of the file's mappings, and err itself otherwise. It may be called after
-// [File.Close].
+// Locate returns a [*FormatError] with the file, the tensor and the offset if err wraps a
+// [*tensor.FaultError] or a [*tensor.NotFiniteError] with an address in one of the file's mappings.
+// Otherwise it returns err. It may be called after [File.Close].
 func (f *File) Locate(err error) error {
 	var fault *tensor.FaultError
 	var number *tensor.NotFiniteError
@@ -37,7 +36,7 @@ func (f *File) Locate(err error) error {
 	return err
 }
 
-// at finds the mapping that an address lies in.
+// at returns the mapping that contains addr, and the offset in it.
 func (f *File) at(addr uintptr) (m *mapping, offset int64, ok bool) {
 	for _, m := range f.mappings {
 		if offset, ok := within(m.data, addr); ok {
@@ -63,7 +62,7 @@ func (f *File) damaged(m *mapping, offset int64, addr uintptr, problem string) e
 	return e
 }
 
-// partAt is t, or the part of it, whose bytes lie at addr; nil where none do.
+// partAt returns the tensor that holds the byte at addr: t or one of its parts, or nil.
 func partAt(t *tensor.Tensor, addr uintptr) *tensor.Tensor {
 	if _, ok := within(t.Data, addr); ok {
 		return t
@@ -78,11 +77,11 @@ func partAt(t *tensor.Tensor, addr uintptr) *tensor.Tensor {
 	return nil
 }
 
-// missing says why the file cannot be read at offset.
+// missing returns the reason why the file cannot be read at offset.
 func (m *mapping) missing(offset int64) string {
 	if info, err := os.Stat(m.path); err == nil && info.Size() <= offset {
-		return fmt.Sprintf("the file was cut short while it was open, from %d bytes to %d; put the whole file back and open the model again",
+		return fmt.Sprintf("the file was truncated while it was open, from %d bytes to %d; put the whole file back and open the model again",
 			len(m.data), info.Size())
 	}
-	return "the file cannot be read here any more, though it could when it was opened: it was changed meanwhile or its disk fails; put the whole file back and open the model again"
+	return "the file can no longer be read here: it changed after it was opened, or its disk fails; restore the whole file and open the model again"
 }

@@ -25,8 +25,8 @@ func readAll(data []byte) error {
 	return nil
 }
 
-// A file that is cut short while it is open is an error that says where, for what
-// lies behind the cut and for nothing before it.
+// If an open file is truncated, reading data after the cut is an error that says where. Data before
+// it stays readable.
 func TestCutShort(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	f := large(t)
@@ -45,7 +45,7 @@ func TestCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The cut is within c: its last pages and all of d are gone.
+	// The cut is within c: c loses its last pages, and d all of its data.
 	cut := info.Size() - int64(len(all[3].Data)) - 3<<16
 	if err := os.Truncate(path, cut); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestCutShort(t *testing.T) {
 			}
 			continue
 		}
-		wantError(t, err, modelfile.ErrFormat, path, x.Name, "cut short", "open the model again")
+		wantError(t, err, modelfile.ErrFormat, path, x.Name, "truncated", "open the model again")
 		var e *modelfile.FormatError
 		if !errors.As(err, &e) {
 			t.Fatalf("%s: %v", x.Name, err)
@@ -68,7 +68,7 @@ func TestCutShort(t *testing.T) {
 			t.Errorf("%s: %+v, want byte %d or the first one of the next page", x.Name, e, max(cut, start))
 		}
 	}
-	// A file that has its length again may be another one, and is read as it is.
+	// A file that has its length again may be a different file, and is read as it is.
 	if err := os.Truncate(path, info.Size()); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// A file that is cut short while its header is read is an error of Open. Which byte
-// it has come to then is up to chance.
+// If a file is truncated while its header is read, Open returns an error. How far it has read by
+// then is up to chance.
 func TestCutShortInOpen(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	var list []string
@@ -103,7 +103,7 @@ func TestCutShortInOpen(t *testing.T) {
 		f, err := modelfile.Open(path)
 		cut.Wait()
 		if err == nil {
-			if err := f.Close(); err != nil { // it was read before
+			if err := f.Close(); err != nil { // it was read before the cut
 				t.Error(err)
 			}
 			continue
@@ -116,7 +116,7 @@ func TestCutShortInOpen(t *testing.T) {
 	t.Skip("the file was never cut while its header was read")
 }
 
-// What is not about the file's memory stays what it is.
+// Guard does not change errors unrelated to the file's memory.
 func TestGuardOthers(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	f := large(t)
@@ -161,8 +161,7 @@ func TestGuardOthers(t *testing.T) {
 	}
 }
 
-// A number that is not finite is found again in its file, however the error about
-// it was wrapped.
+// A non-finite value is located in its file, however its error is wrapped.
 func TestLocateNumber(t *testing.T) {
 	x := &tensor.Tensor{Name: "x", DType: tensor.F16, Shape: []int{4}, Data: []byte{0, 0, 0, 0, 0, 0x7c, 0, 0}}
 	var file bytes.Buffer

@@ -14,39 +14,39 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// What comes of a small number in a field of a GGUF file.
+// An outcome is the effect of a small number in a field of a GGUF file.
 type outcome int
 
 const (
-	named  outcome = iota // an error that names the key or tensor and the place
-	fine                  // nothing: the file is a smaller one
-	shifts                // what follows is read as something else
+	named  outcome = iota // an error that names the key or tensor and the offset
+	fine                  // no error: the file is a smaller one
+	shifts                // the following bytes are read as something else
 )
 
-// A ggufField is one number of a file, and what an error about it must say.
+// A ggufField is one number of a file, with the expected error.
 type ggufField struct {
 	what      string
 	at, size  int
-	owner     string // the key or tensor
-	place     int    // where an error says that it is
+	owner     string // key or tensor
+	place     int    // offset in the error
 	zero, one outcome
 }
 
-// A fieldWriter writes a GGUF file and notes where its numbers are.
+// A fieldWriter writes a GGUF file and records the offsets of its numbers.
 type fieldWriter struct {
 	rawGGUF
 	fields []ggufField
 	owner  string
 }
 
-// number adds a field of that size, whose errors name its own place.
+// number adds a field of size bytes. Errors about it name its own offset.
 func (w *fieldWriter) number(size int, v uint64, what string, zero, one outcome) *ggufField {
 	w.fields = append(w.fields, ggufField{what, len(w.b), size, w.owner, len(w.b), zero, one})
 	w.b = append(w.b, binary.LittleEndian.AppendUint64(nil, v)[:size]...)
 	return &w.fields[len(w.fields)-1]
 }
 
-// name adds a name, which is not known when its length is wrong.
+// name adds a name. Errors cannot mention it if its length is wrong.
 func (w *fieldWriter) name(s string) {
 	w.number(8, uint64(len(s)), "length of name "+s, shifts, shifts)
 	w.b = append(w.b, s...)
@@ -60,7 +60,7 @@ func (w *fieldWriter) pair(key string, typ uint64) {
 	w.number(4, typ, "type of "+key, shifts, shifts)
 }
 
-// tensor adds a description of a tensor of 32 rows of 32 elements of 8 bits.
+// tensor adds the description of a tensor of 32 rows of 32 elements of 8 bits.
 func (w *fieldWriter) tensor(name string, offset uint64) {
 	w.owner = ""
 	at := len(w.b)
@@ -68,7 +68,7 @@ func (w *fieldWriter) tensor(name string, offset uint64) {
 	w.number(4, 2, "dimensions of "+name, shifts, shifts)
 	w.number(8, 32, "inner dimension of "+name, named, fine)
 	w.number(8, 32, "outer dimension of "+name, named, fine)
-	for i := range 2 { // a length that a tensor can have is an error of its data
+	for i := range 2 { // a valid length is an error of the tensor's data
 		w.fields[len(w.fields)-1-i].place = -at
 	}
 	w.number(4, 24, "type of "+name, shifts, shifts)
@@ -86,7 +86,7 @@ func ggufFields() *fieldWriter {
 	at := len(w.b)
 	w.pair("general.alignment", 4)
 	w.number(4, 32, "alignment", named, fine).place = at
-	w.fields[len(w.fields)-1].one = shifts // the data begins where the descriptions end
+	w.fields[len(w.fields)-1].one = shifts // the data begins after the descriptions
 	w.pair("truth", 7)
 	w.b = append(w.b, 1)
 	w.pair("text", 8)
@@ -116,8 +116,8 @@ func ggufFields() *fieldWriter {
 	return w
 }
 
-// Every number of a GGUF file that is not what it should be. A large one is an
-// error about the key or tensor that it belongs to, at the place where it is.
+// Every number of a GGUF file is set to wrong values. A large one is an error about its key or
+// tensor, at its offset.
 func TestGGUFFieldsThatLie(t *testing.T) {
 	w := ggufFields()
 	original := w.data(2048)
@@ -160,7 +160,7 @@ func TestGGUFFieldsThatLie(t *testing.T) {
 					t.Errorf("%s: the error names %q, want %q: %v", name, got, field.owner, err)
 				}
 				place := field.place
-				if place < 0 { // of the number when no tensor can have it, or of the tensor
+				if place < 0 { // offset of the number if no tensor can have it, otherwise of the tensor
 					place = -place
 					if v == 0 {
 						place = field.at
@@ -174,8 +174,7 @@ func TestGGUFFieldsThatLie(t *testing.T) {
 	}
 }
 
-// Every number of a safetensors file that is not what it should be is an error
-// about its tensor.
+// Every wrong number in a safetensors file is an error about its tensor.
 func TestSafetensorsFieldsThatLie(t *testing.T) {
 	const header = `{"first":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"last":{"dtype":"F16","shape":[2,3],"data_offsets":[4,16]}}`
 	numbers := regexp.MustCompile(`[\[,](\d+)`).FindAllStringSubmatchIndex(header, -1)
@@ -204,7 +203,7 @@ func TestSafetensorsFieldsThatLie(t *testing.T) {
 				t.Errorf("%s: error %v is no FormatError", changed, err)
 				continue
 			}
-			// A number may lie about its own tensor, or about where the next one begins.
+			// A wrong number affects its own tensor, or the start of the next one.
 			owns := formatError.Tensor == owner || owner == "first" && formatError.Tensor == "last"
 			place := formatError.Offset >= int64(8+at) && formatError.Offset < int64(8+len(changed))
 			if !owns || !place || !errors.Is(err, modelfile.ErrFormat) {

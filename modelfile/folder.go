@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// The files of a hub folder, by their fixed names.
+// The fixed file names in a hub folder.
 const (
 	configName        = "config.json"
 	weightsName       = "model.safetensors"
@@ -24,8 +24,7 @@ const (
 	templatesName     = "additional_chat_templates"
 )
 
-// assetNames are the files that [File.Asset] gives, those within templatesName
-// aside.
+// assetNames are the files that [File.Asset] returns, besides those in templatesName.
 var assetNames = []string{
 	configName,
 	"generation_config.json",
@@ -34,19 +33,19 @@ var assetNames = []string{
 	"tokenizer_config.json",
 	"special_tokens_map.json",
 	"chat_template.jinja",
-	"modules.json", "1_Pooling/config.json", // of sentence-transformers
+	"modules.json", "1_Pooling/config.json", // from sentence-transformers
 }
 
-// The most bytes that files beside the weights may have. The largest
-// tokenizer.json of known models have about 40 MB, the largest indices of shards 15
-// MB, and the largest of all other files 2 MB.
+// Limits on the files that accompany the weights, in bytes. Among known models the largest
+// tokenizer.json have about 40 MB, the largest indices of shards 15 MB, and the largest other files
+// 2 MB.
 const (
 	maxLargeAsset = 128 << 20
 	maxIndex      = 32 << 20
 	maxAsset      = 16 << 20
 )
 
-// assetLimit returns the most bytes that the file of that name may have.
+// assetLimit returns the maximum size of the file of that name, in bytes.
 func assetLimit(name string) int64 {
 	switch name {
 	case tokenizerName, sentencePieceName:
@@ -57,11 +56,11 @@ func assetLimit(name string) int64 {
 	return maxAsset
 }
 
-// indexEntryBytes are what a tensor of an index takes besides its name: its place
-// in a map that has grown to its size.
+// indexEntryBytes is the memory that a tensor of an index takes besides its name: its slot in a map
+// that has grown to size.
 const indexEntryBytes = 224
 
-// openFolder opens the weights of a folder, and what lies beside them.
+// openFolder opens the weights of a folder and the files that accompany them.
 func (f *File) openFolder() error {
 	index, ok, err := readAsset(f.path, indexName)
 	if err != nil {
@@ -78,7 +77,7 @@ func (f *File) openFolder() error {
 	return f.openAssets(f.path)
 }
 
-// openOnly opens the one model that a folder without index has.
+// openOnly opens the single model of a folder without an index.
 func (f *File) openOnly() error {
 	names, err := onlyWeights(f.path)
 	if err != nil {
@@ -87,14 +86,14 @@ func (f *File) openOnly() error {
 	if err := f.openFile(filepath.Join(f.path, names[0])); err != nil {
 		return err
 	}
-	if len(f.mappings) < len(names) { // a file that is a part by its name alone
+	if len(f.mappings) < len(names) { // a file looks like a part only by its name
 		return ambiguous(f.path, names)
 	}
 	return nil
 }
 
-// onlyWeights returns the names of the files of weights in a folder without index:
-// one, or the parts of one model.
+// onlyWeights returns the names of the weights files in a folder without an index: one file, or the
+// parts of one model.
 func onlyWeights(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -129,11 +128,11 @@ func onlyWeights(folder string) ([]string, error) {
 }
 
 func ambiguous(folder string, candidates []string) error {
-	return fmt.Errorf("modelfile: %s: %w: the folder has no %s and %d files that could be meant (%s); name one of them",
+	return fmt.Errorf("modelfile: %s: %w: the folder has no %s, and %d files that could be the model (%s); give the path of one of them",
 		folder, ErrNotModel, indexName, len(candidates), list(candidates))
 }
 
-// list joins names for an error message, the first few of them.
+// list joins the first few names for an error message.
 func list(names []string) string {
 	const most = 12
 	var shown []string
@@ -149,8 +148,8 @@ func list(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// openShards opens the shards that an index lists. Its weight_map says which
-// shard holds a tensor; a tensor that only a shard knows is taken from there.
+// openShards opens the shards that an index lists. The index's weight_map maps tensors to shards.
+// Tensors that are not in the index are taken from the shard that has them.
 func (f *File) openShards(index []byte) error {
 	indexPath := filepath.Join(f.path, indexName)
 	weightMap, shards, err := readIndex(indexPath, index)
@@ -166,7 +165,7 @@ func (f *File) openShards(index []byte) error {
 		}
 		tensors = slices.DeleteFunc(tensors, func(t *tensor.Tensor) bool {
 			where, ok := weightMap[t.Name]
-			return ok && where != shard // a copy; the index says which counts
+			return ok && where != shard // a copy: the index names another shard
 		})
 		if err := f.addTensors(path, tensors); err != nil {
 			return err
@@ -175,14 +174,14 @@ func (f *File) openShards(index []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(weightMap)) {
 		if _, ok := f.byName[name]; !ok {
 			return &FormatError{File: indexPath, Tensor: name, Offset: -1, Err: ErrFormat,
-				Problem: fmt.Sprintf("said to be in %s, which does not have it", weightMap[name])}
+				Problem: fmt.Sprintf("listed in %s, which does not have it", weightMap[name])}
 		}
 	}
 	return nil
 }
 
-// readIndex returns the shard of every tensor, and the shards in order. A shard is
-// the plain name of a file: a path could lead out of the folder.
+// readIndex returns the shard of every tensor, and the sorted shards. A shard must be a plain file
+// name, because a path could lead out of the folder.
 func readIndex(path string, data []byte) (weightMap map[string]string, shards []string, err error) {
 	memory := jsonAllowance(data)
 	memory.most = min(memory.most, headerMemory-int64(len(data)))
@@ -200,11 +199,11 @@ func readIndex(path string, data []byte) (weightMap map[string]string, shards []
 	return r.weightMap, slices.Sorted(maps.Keys(r.shards)), nil
 }
 
-// An indexReader reads an index of shards.
+// An indexReader parses an index of shards.
 type indexReader struct {
 	scanner   jsonScanner
 	weightMap map[string]string // shard by tensor
-	shards    map[string]string // each name of a shard, once
+	shards    map[string]string // interned shard names
 }
 
 func (r *indexReader) index() error {
@@ -233,7 +232,7 @@ func (r *indexReader) index() error {
 	return s.end()
 }
 
-// weights reads the weight_map.
+// weights parses the weight_map.
 func (r *indexReader) weights() error {
 	s := &r.scanner
 	more, err := s.begin('{')
@@ -269,13 +268,16 @@ func (r *indexReader) weights() error {
 	return err
 }
 
-// plainName reports whether name is that of a file within a folder on any system.
+// maxName is the longest file name of common file systems, in bytes.
+const maxName = 255
+
+// plainName reports whether name is a file name without a folder on any system.
 func plainName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:") && printable(name)
+	return name != "" && len(name) <= maxName && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:") && printable(name)
 }
 
-// openAssets reads the files beside the weights, and for safetensors takes the
-// metadata from config.json.
+// openAssets reads the files that accompany the weights. For safetensors it takes the metadata from
+// config.json.
 func (f *File) openAssets(folder string) error {
 	names := slices.Clone(assetNames)
 	templates, err := os.ReadDir(filepath.Join(folder, templatesName))
@@ -305,20 +307,21 @@ func (f *File) openAssets(folder string) error {
 	return nil
 }
 
-// readAsset reads a file of a folder; ok is false when there is none of that name.
+// readAsset reads a file of a folder. ok is false if the file does not exist.
 func readAsset(folder, name string) (data []byte, ok bool, err error) {
 	path := filepath.Join(folder, filepath.FromSlash(name))
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	file, size, err := openRegular(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return nil, false, err
 	}
+	size := info.Size()
 	defer file.Close() //nolint:errcheck // nothing was written
 	if most := assetLimit(name); size > most {
 		return nil, false, &FormatError{File: path, Offset: -1, Err: ErrFormat,
-			Problem: fmt.Sprintf("%d bytes, more than the %d that such a file may have", size, most)}
+			Problem: fmt.Sprintf("%d bytes, more than the limit of %d for this file", size, most)}
 	}
 	data = make([]byte, size)
 	if _, err := io.ReadFull(file, data); err != nil {

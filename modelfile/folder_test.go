@@ -29,7 +29,7 @@ func writeTo(t fataler, folder, name string, data []byte) string {
 	return path
 }
 
-// folder makes a folder of files by name.
+// folder creates a folder with files by name.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// shard is the content of a safetensors file of one-byte tensors by name.
+// shard returns a safetensors file of one-byte tensors by name.
 func shard(t testing.TB, values map[string]byte) string {
 	t.Helper()
 	var tensors []*tensor.Tensor
@@ -89,7 +89,7 @@ func TestFolder(t *testing.T) {
 		"1_Pooling/config.json":               `{"pooling_mode_mean_tokens": true}`,
 		"additional_chat_templates/rag.jinja": `rag`,
 	}
-	// The folder and the file within it are the same model.
+	// The folder and the file in it are the same model.
 	for _, path := range []string{dir, filepath.Join(dir, "model.safetensors")} {
 		f := open(t, path)
 		if f.Format() != modelfile.Safetensors || f.Path() != path {
@@ -169,7 +169,7 @@ func TestShards(t *testing.T) {
 	f := open(t, folder(t, map[string]string{
 		"model.safetensors.index.json": index,
 		"s1.safetensors":               shard(t, map[string]byte{"a": 1, "c": 3}),
-		// b counts here, not the copy of a; the index does not know d.
+		// This file's b counts, not its copy of a. The index does not list d.
 		"s2.safetensors":    shard(t, map[string]byte{"a": 9, "b": 2, "d": 4}),
 		"model.safetensors": "not looked at",
 		"config.json":       `{"x": 1}`,
@@ -195,7 +195,7 @@ func TestShardsThatLie(t *testing.T) {
 		{"tensor missing", `{"weight_map": {"a": "s1.safetensors", "b": "s1.safetensors"}}`, []string{`"b"`, "s1.safetensors", "index.json"}},
 		{"tensor elsewhere", `{"weight_map": {"a": "s2.safetensors"}}`, []string{`"a"`, "s2.safetensors", "index.json"}},
 		{"tensor in two", `{"weight_map": {"x": "s1.safetensors", "y": "s4.safetensors"}}`, []string{`"a"`, "s4.safetensors"}},
-		{"GGUF", `{"weight_map": {"a": "s5.gguf"}}`, []string{"s5.gguf", "a GGUF file where one of the safetensors files", "index.json"}},
+		{"GGUF", `{"weight_map": {"a": "s5.gguf"}}`, []string{"s5.gguf", "a GGUF file among the safetensors files", "index.json"}},
 		{"parent folder", `{"weight_map": {"a": "../s1.safetensors"}}`, []string{`"a"`, `"../s1.safetensors"`}},
 		{"sub-folder", `{"weight_map": {"a": "sub/s1.safetensors"}}`, []string{`"a"`, `"sub/s1.safetensors"`}},
 		{"root", `{"weight_map": {"a": "/etc/passwd"}}`, []string{`"a"`, `"/etc/passwd"`}},
@@ -226,7 +226,7 @@ func TestShardsThatLie(t *testing.T) {
 	}
 }
 
-// A hub's cache holds links into a folder of blobs.
+// A hub's cache contains links into a folder of blobs.
 func TestSymlinks(t *testing.T) {
 	root := t.TempDir()
 	blobs := map[string]string{
@@ -253,7 +253,7 @@ func TestSymlinks(t *testing.T) {
 			t.Errorf("%s: tokenizer.json beside the link is not read", path)
 		}
 	}
-	// A download that was cut short leaves links without their blobs.
+	// An interrupted download leaves links without blobs.
 	if err := os.Remove(filepath.Join(root, "blobs", "tokenizer.json.blob")); err != nil {
 		t.Fatal(err)
 	}
@@ -267,10 +267,9 @@ func TestAssetTooLarge(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skipf("this system makes no sparse files: %v", err)
 	}
-	before := allocated()
-	_, err := modelfile.Open(dir)
+	_, n, err := openMeasured(dir)
 	wantError(t, err, modelfile.ErrFormat, path, "1099511627776 bytes")
-	if n := allocated() - before; n > maxHostileAlloc {
+	if n > maxHostileAlloc {
 		t.Errorf("%d bytes allocated", n)
 	}
 }

@@ -4,16 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
-// maxFuzzed is the longest file that is tried: a longer one tries nothing more.
+// maxFuzzed is the largest file to try, in bytes. Longer files cover nothing new.
 const maxFuzzed = 1 << 12
 
-// oneOfEach are tensors of one block of every format that write takes.
+// oneOfEach returns a tensor of one block in every format that takes accepts.
 func oneOfEach(takes func(*tensor.Tensor) error) []*tensor.Tensor {
 	var tensors []*tensor.Tensor
 	for d := tensor.DType(0); d.BlockBytes() > 0; d++ {
@@ -25,8 +26,8 @@ func oneOfEach(takes func(*tensor.Tensor) error) []*tensor.Tensor {
 	return tensors
 }
 
-// FuzzGGUF reads a file as a model of its own and as the second part of one, by
-// its own name and by that of the first.
+// FuzzGGUF reads a file as a whole model and as the second part of a split one, opened by its own
+// name and by that of the first part.
 func FuzzGGUF(f *testing.F) {
 	parts := splitModel(f)
 	const first, second = "m-00001-of-00003.gguf", "m-00002-of-00003.gguf"
@@ -91,8 +92,7 @@ func FuzzSafetensors(f *testing.F) {
 	})
 }
 
-// FuzzIndex reads an index of shards beside two of them, and what must not be read
-// outside the folder.
+// FuzzIndex reads an index beside two shards, with files outside the folder that must not be read.
 func FuzzIndex(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata": {"total_size": 3}, "weight_map": {"a": "s1.safetensors", "b": "s2.safetensors", "c": "s1.safetensors"}}`,
@@ -104,6 +104,7 @@ func FuzzIndex(f *testing.F) {
 		`{"weight_map": {"\u0061": "s1\u002esafetensors", "d": "s3.safetensors"}}`,
 		`{"weight_map": {}}`,
 		`{"weight_map": [1.5, NaN, {"x": null}]}`,
+		`{"weight_map": {"x": "` + strings.Repeat("[", 600) + `"}}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// GGUF, as ggml's docs/gguf.md describes it: a header with counts, key/value
-// pairs, tensor descriptions, and from the next multiple of the alignment on the
-// tensors' data. All numbers are little-endian.
+// GGUF, as ggml's docs/gguf.md describes it: a header with counts, key/value pairs, tensor
+// descriptions, and, from the next multiple of the alignment, the data of the tensors. All numbers
+// are little-endian.
 const (
 	ggufMagic        = "GGUF"
 	ggufAlignmentKey = "general.alignment"
-	ggufAlignment    = 32 // where the file names none
+	ggufAlignment    = 32 // the default
 	ggufMaxDims      = 4
-	ggufMaxDepth     = 16 // of arrays within arrays
+	ggufMaxDepth     = 16 // arrays within arrays
 )
 
-// The least that the parts of a file take, to hold counts against what is left of
-// the file before anything is allocated for them.
+// The minimum sizes of parts of a file, in bytes. Counts are checked against the rest of the file
+// before anything is allocated.
 const (
 	ggufMinPair   = 8 + 4 + 1     // key length, type, the shortest value
 	ggufMinTensor = 8 + 4 + 4 + 8 // name length, number of dimensions, type, offset
@@ -30,28 +30,27 @@ const (
 	ggufMinArray  = 4 + 8         // type, length
 )
 
-// Bytes that a pair and a tensor take besides their names and values: slices that
-// have grown to their number, and their places in maps.
+// The memory in bytes that a pair and a tensor take besides their names and values: slices that
+// have grown to size, and map slots.
 const (
 	ggufPairBytes  = 256
 	ggufEntryBytes = 768
 )
 
-// A ggufReader walks the bytes of a GGUF file. key and tensor say what is being
-// read, for errors.
+// A ggufReader parses a GGUF file. key and tensor name what is being read, for errors.
 type ggufReader struct {
 	file   string
 	data   []byte // the whole file
 	pos    int
-	memory *allowance // for all but the tensors' data
+	memory *allowance // for everything but the tensors' data
 	key    string
 	tensor string
 
-	alignmentAt int // where the pair stands that gives the alignment
+	alignmentAt int // position of the pair with the alignment
 }
 
-// readGGUF reads metadata and tensors of a GGUF file. The tensors are views of
-// data, in the order of their data.
+// readGGUF reads the metadata and tensors of a GGUF file. The tensors are views of data, sorted by
+// their position in the file.
 func readGGUF(file string, data []byte, memory *allowance) (*Meta, []*tensor.Tensor, error) {
 	r := &ggufReader{file: file, data: data, memory: memory}
 	tensors, pairs, err := r.header()
@@ -94,7 +93,7 @@ func (r *ggufReader) header() (tensors, pairs int, err error) {
 	case version&0xffff == 0 && version != 0:
 		return 0, 0, r.unsupported(4, "GGUF version %d in big-endian order; convert the file to little-endian", version>>24)
 	default:
-		return 0, 0, r.unsupported(4, "GGUF version %d; versions 2 and 3 are read, so convert the model anew", version)
+		return 0, 0, r.unsupported(4, "GGUF version %d; versions 2 and 3 are supported; convert the model again", version)
 	}
 	if tensors, err = r.count(ggufMinTensor, "tensors"); err != nil {
 		return 0, 0, err
@@ -126,7 +125,7 @@ func (r *ggufReader) pair(meta *Meta) error {
 		return err
 	}
 	if !meta.set(key, value) {
-		return r.malformed(at, "the key stands twice")
+		return r.malformed(at, "the key appears twice")
 	}
 	if key == ggufAlignmentKey {
 		r.alignmentAt = at
@@ -135,8 +134,7 @@ func (r *ggufReader) pair(meta *Meta) error {
 	return nil
 }
 
-// alignment returns what the offsets of tensors are multiples of, and so the
-// beginning of their data.
+// alignment returns the alignment of tensor offsets and of the start of the tensor data, in bytes.
 func (r *ggufReader) alignment(meta *Meta) (int, error) {
 	if meta.Type(ggufAlignmentKey) == "" {
 		return ggufAlignment, nil
@@ -153,8 +151,8 @@ func (r *ggufReader) alignment(meta *Meta) (int, error) {
 	return int(n), nil
 }
 
-// ggufAligns reports whether n can be an alignment: a multiple of 8, as the
-// format's description asks, or a power of two, as llama.cpp does.
+// ggufAligns reports whether n is a valid alignment: a multiple of 8, as the format's description
+// requires, or a power of two, as llama.cpp does.
 func ggufAligns(n int64) bool {
 	return n > 0 && n <= math.MaxInt32 && (n%8 == 0 || n&(n-1) == 0)
 }
@@ -164,15 +162,15 @@ type ggufTensor struct {
 	name   string
 	shape  []int // outermost dimension first
 	dtype  tensor.DType
-	offset uint64 // from the start of the tensors' data
+	offset uint64 // from the start of the tensor data
 	size   int    // bytes
-	at     int    // where the description stands in the file
+	at     int    // position of the description in the file
 }
 
 func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
-	// n was held against the whole file; the metadata may have taken most of it.
+	// n was checked against the whole file, but the metadata may have taken most of it.
 	if most := (len(r.data) - r.pos) / ggufMinTensor; n > most {
-		return nil, r.malformed(r.pos, "%d tensors where the file has room for %d", n, most)
+		return nil, r.malformed(r.pos, "%d tensors, but the file has room for %d", n, most)
 	}
 	var infos []ggufTensor
 	seen := make(map[string]struct{})
@@ -182,7 +180,7 @@ func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
 			return nil, err
 		}
 		if _, ok := seen[info.name]; ok {
-			return nil, r.malformed(info.at, "the tensor stands twice")
+			return nil, r.malformed(info.at, "the tensor appears twice")
 		}
 		seen[info.name] = struct{}{}
 		infos = append(infos, info)
@@ -220,7 +218,7 @@ func (r *ggufReader) tensorInfo() (ggufTensor, error) {
 		if dim == 0 || dim > math.MaxInt {
 			return t, r.malformed(r.pos-8, "dimension %d of %d elements", i, dim)
 		}
-		t.shape[len(t.shape)-1-i] = int(dim) // the file has the innermost first
+		t.shape[len(t.shape)-1-i] = int(dim) // the file has the innermost dimension first
 	}
 	typ, err := r.uint32("the type of a tensor")
 	if err != nil {
@@ -245,8 +243,8 @@ func (r *ggufReader) tensorInfo() (ggufTensor, error) {
 	return t, nil
 }
 
-// views makes tensors of their descriptions, sorted by the place of their data,
-// which must lie within the file and not overlap.
+// views creates tensors from their descriptions, sorted by offset. Their data must be within the
+// file and must not overlap.
 func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor, error) {
 	slices.SortFunc(infos, func(a, b ggufTensor) int {
 		return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.at, b.at))
@@ -261,7 +259,7 @@ func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor,
 			return nil, r.malformed(t.at, "data offset %d is not a multiple of the alignment %d", t.offset, alignment)
 		}
 		if t.offset > room || uint64(t.size) > room-t.offset {
-			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file",
+			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file; it is probably an incomplete download",
 				t.size, t.offset, room)
 		}
 		if i > 0 {
@@ -277,7 +275,7 @@ func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor,
 	return tensors, nil
 }
 
-// sizeOf returns the bytes that a tensor takes, whose rows must be whole blocks.
+// sizeOf returns the size of a tensor in bytes. Its rows must be whole blocks.
 func sizeOf(d tensor.DType, shape []int) (int, error) {
 	elems, err := tensor.Elems(shape)
 	if err != nil {
@@ -316,21 +314,20 @@ func (r *ggufReader) uint64(what string) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// count reads a number of things that take at least size bytes each, and holds it
-// against the bytes that are left.
+// count reads a number of items that take at least size bytes each, and checks it against the rest
+// of the file.
 func (r *ggufReader) count(size int, what string) (int, error) {
 	n, err := r.uint64("a count")
 	if err != nil {
 		return 0, err
 	}
 	if most := uint64((len(r.data) - r.pos) / size); n > most {
-		return 0, r.malformed(r.pos-8, "%d %s where the file has room for %d", n, what, most)
+		return 0, r.malformed(r.pos-8, "%d %s, but the file has room for %d", n, what, most)
 	}
 	return int(n), nil
 }
 
-// string reads text, whatever its bytes are: pieces of a vocabulary need not be
-// UTF-8.
+// string reads a string of arbitrary bytes: vocabulary pieces need not be UTF-8.
 func (r *ggufReader) string(what string) (string, error) {
 	at := r.pos
 	n, err := r.count(1, "bytes of text")
@@ -344,10 +341,10 @@ func (r *ggufReader) string(what string) (string, error) {
 	return string(b), err
 }
 
-// charge counts n bytes that are to be allocated for what stands at a place.
+// charge counts n bytes to be allocated for the item at position at.
 func (r *ggufReader) charge(at int, n int64) error {
 	if !r.memory.spend(n) {
-		return r.malformed(at, "what the header holds is out of proportion: it would take more than %d bytes of memory", r.memory.most)
+		return r.malformed(at, "the header expands out of proportion: it would take more than %d bytes of memory", r.memory.most)
 	}
 	return nil
 }

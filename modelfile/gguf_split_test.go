@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// splitKeys are what a part of a model says of itself, no from 0.
+// splitKeys returns the metadata of part no, counted from 0, of a split model.
 func splitKeys(no, count uint16, tensors int32) []modelfile.KeyValue {
 	return []modelfile.KeyValue{
 		{Key: "split.no", Value: no},
@@ -24,8 +24,8 @@ func splitKeys(no, count uint16, tensors int32) []modelfile.KeyValue {
 	}
 }
 
-// splitModel is a model of four tensors in three files, as gguf-split writes it:
-// the last two in the last.
+// splitModel returns a model of four tensors in three files, as gguf-split writes it, with two
+// tensors in the last file.
 func splitModel(t testing.TB) map[string]string {
 	t.Helper()
 	all := smallTensors()
@@ -59,7 +59,7 @@ func checkSplit(t *testing.T, f *modelfile.File, files map[string]string) {
 	}
 }
 
-// Each of the files, and the folder, is the whole model.
+// Each of the files, and the folder, opens as the whole model.
 func TestSplit(t *testing.T) {
 	files := splitModel(t)
 	dir := folder(t, files)
@@ -73,7 +73,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Paths relative to the folder itself lead to the other files too.
+// Relative paths within the folder find the other files too.
 func TestSplitInWorkingFolder(t *testing.T) {
 	files := splitModel(t)
 	t.Chdir(folder(t, files))
@@ -81,7 +81,7 @@ func TestSplitInWorkingFolder(t *testing.T) {
 	checkSplit(t, open(t, "."), files)
 }
 
-// The names count, not those of the blobs that links lead to.
+// The names of links count, not those of the blobs they point to.
 func TestSplitOfLinks(t *testing.T) {
 	files := splitModel(t)
 	root := t.TempDir()
@@ -101,7 +101,7 @@ func TestSplitOfLinks(t *testing.T) {
 	wantError(t, err, modelfile.ErrFormat, filepath.Join(root, "blobs", "a"), "split.count", "3 files", "PREFIX-00001-of-00003.gguf")
 }
 
-// One that is not split has a count of 0 or 1, whatever it is called.
+// A model that is not split has a count of 0 or 1, whatever its name.
 func TestSplitOfOne(t *testing.T) {
 	for _, count := range []uint16{0, 1} {
 		data := ggufBytes(t, splitKeys(0, count, 4), smallTensors())
@@ -113,7 +113,7 @@ func TestSplitOfOne(t *testing.T) {
 	}
 }
 
-// Files that are parts by their names alone are several models.
+// Files that are parts only by their names are separate models.
 func TestSplitByNameAlone(t *testing.T) {
 	one := string(ggufBytes(t, nil, smallTensors()[:1]))
 	dir := folder(t, map[string]string{"m-00001-of-00002.gguf": one, "m-00002-of-00002.gguf": one})
@@ -132,7 +132,7 @@ func TestSplitThatLies(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change map[string]string
-		opened string // other than each of the three
+		opened string // the file to open, if it is not each of the three
 		kind   error
 		want   []string
 	}{
@@ -140,7 +140,7 @@ func TestSplitThatLies(t *testing.T) {
 		{"the first is missing", map[string]string{m1: missing}, "", fs.ErrNotExist, []string{m1, "download part 1 of 3, " + m1}},
 		{"a part is empty", map[string]string{m2: "\x00"}, m1, modelfile.ErrNotModel, []string{m2, "part 2 of 3"}},
 		{"a part is a pointer", map[string]string{m2: "version https://git-lfs.github.com/spec/v1\n"}, m1, modelfile.ErrNotModel, []string{m2, "git lfs pull"}},
-		{"a part is safetensors", map[string]string{m2: shard(t, nil)}, m1, modelfile.ErrFormat, []string{m2, "a safetensors file where one of the GGUF files", "part 2 of 3"}},
+		{"a part is safetensors", map[string]string{m2: shard(t, nil)}, m1, modelfile.ErrFormat, []string{m2, "a safetensors file among the GGUF files", "part 2 of 3"}},
 		{"a part is cut short", map[string]string{m3: part(2, 3, 4, all[2:])[:220]}, m1, modelfile.ErrFormat, []string{m3, "part 3 of 3"}},
 		{"a part of a format that is not read", map[string]string{m2: string(newRawGGUF(1, 0).tensor("w", 15, 0, 256).data(320))}, m1,
 			modelfile.ErrUnsupported, []string{m2, `"w"`, "Q8_K", "(part 2 of 3, " + m2 + ")"}},
@@ -152,12 +152,12 @@ func TestSplitThatLies(t *testing.T) {
 		{"too few tensors", map[string]string{m3: part(2, 3, 4, all[2:3])}, "", modelfile.ErrFormat, []string{m1, "split.tensors.count", "4 tensors", "3 files have 3"}},
 		{"too many tensors", map[string]string{m1: part(0, 3, 3, all[:1])}, "", modelfile.ErrFormat, []string{m1, "split.tensors.count", "3 tensors", "3 files have 4"}},
 		{"no count of tensors", map[string]string{m1: string(ggufBytes(t, splitKeys(0, 3, 0)[:2], all[:1]))}, "", modelfile.ErrFormat, []string{m1, "split.tensors.count", "missing"}},
-		{"count of tensors below zero", map[string]string{m1: part(0, 3, -1, all[:1])}, "", modelfile.ErrFormat, []string{m1, "split.tensors.count", "-1 where"}},
+		{"count of tensors below zero", map[string]string{m1: part(0, 3, -1, all[:1])}, "", modelfile.ErrFormat, []string{m1, "split.tensors.count", "-1, want"}},
 		{"no number", map[string]string{m2: keys(splitKeys(1, 3, 4)[1:]...)}, "", modelfile.ErrFormat, []string{m2, "split.no", "missing"}},
 		{"number of text", map[string]string{m2: keys(modelfile.KeyValue{Key: "split.no", Value: "1"}, splitKeys(1, 3, 4)[1])}, "", modelfile.ErrFormat, []string{m2, "split.no", "of type string"}},
 		{"number at the end of integers", map[string]string{m2: keys(modelfile.KeyValue{Key: "split.no", Value: int64(1<<63 - 1)}, splitKeys(1, 3, 4)[1])}, "", modelfile.ErrFormat, []string{m2, "split.no", "9223372036854775807"}},
 		{"count of text", map[string]string{m2: keys(modelfile.KeyValue{Key: "split.count", Value: "3"})}, "", modelfile.ErrFormat, []string{m2, "split.count", "of type string"}},
-		{"count below zero", map[string]string{m2: keys(modelfile.KeyValue{Key: "split.count", Value: int32(-3)})}, "", modelfile.ErrFormat, []string{m2, "split.count", "-3 where"}},
+		{"count below zero", map[string]string{m2: keys(modelfile.KeyValue{Key: "split.count", Value: int32(-3)})}, "", modelfile.ErrFormat, []string{m2, "split.count", "-3, want"}},
 		{"no name of a part", map[string]string{"model.gguf": part(0, 3, 4, all[:1])}, "model.gguf", modelfile.ErrFormat, []string{"model.gguf", "split.count", "PREFIX-00001-of-00003.gguf"}},
 		{"part 4 of 3", map[string]string{"m-00004-of-00003.gguf": part(3, 3, 4, nil)}, "m-00004-of-00003.gguf", modelfile.ErrFormat, []string{"m-00004-of-00003.gguf", "split.count", "PREFIX-00001-of-00003.gguf"}},
 		{"part 0 of 3", map[string]string{"m-00000-of-00003.gguf": part(0, 3, 4, nil)}, "m-00000-of-00003.gguf", modelfile.ErrFormat, []string{"m-00000-of-00003.gguf", "split.count"}},
@@ -186,7 +186,7 @@ func TestSplitThatLies(t *testing.T) {
 			}
 			for _, name := range opened {
 				path := filepath.Join(dir, name)
-				f, n, err := measuredOpen(path)
+				f, n, err := openMeasured(path)
 				wantError(t, err, test.kind, append(test.want, dir)...)
 				if f != nil {
 					t.Errorf("%s: a file is returned beside the error", name)
@@ -203,7 +203,7 @@ func TestSplitThatLies(t *testing.T) {
 	}
 }
 
-// Every number of the keys of a split, in every file, in every type that GGUF has.
+// Every number in the keys of a split, in every file, takes wrong values of every GGUF type.
 func TestSplitNumbersThatLie(t *testing.T) {
 	values := []any{
 		uint8(0), uint8(1), uint16(2), int32(-1), uint32(1 << 31), int64(1<<63 - 1), int64(-1 << 63), uint64(1<<64 - 1), float32(0.5), true, "1", []uint16{1},
@@ -236,7 +236,7 @@ func TestSplitNumbersThatLie(t *testing.T) {
 	}
 }
 
-// toInt is a number of a split as int64, or the value itself.
+// toInt returns a number of a split as int64. It returns any other value as it is.
 func toInt(v any) any {
 	switch v := v.(type) {
 	case uint8:

@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// allValues has a value of every type that GGUF has, and an array of each.
+// allValues has a value of every GGUF type, and an array of each.
 var allValues = []modelfile.KeyValue{
 	{Key: "u8", Value: uint8(math.MaxUint8)},
 	{Key: "i8", Value: int8(math.MinInt8)},
@@ -31,7 +31,7 @@ var allValues = []modelfile.KeyValue{
 	{Key: "f64", Value: 0.1},
 	{Key: "false", Value: false},
 	{Key: "true", Value: true},
-	{Key: "string", Value: "text\x00\xff"}, // bytes stay as they are
+	{Key: "string", Value: "text\x00\xff"}, // bytes are kept
 	{Key: "empty", Value: ""},
 	{Key: "[]u8", Value: []uint8{0, 255}},
 	{Key: "[]i8", Value: []int8{-1}},
@@ -49,7 +49,7 @@ var allValues = []modelfile.KeyValue{
 	{Key: "nested", Value: []any{[]uint8{1}, []string{"x", "y"}, []any{[]bool{true}, []any{}}}},
 }
 
-// smallTensors are a few tensors of sizes that need padding.
+// smallTensors returns a few tensors whose sizes need padding.
 func smallTensors() []*tensor.Tensor {
 	fill := func(n int) []byte {
 		b := make([]byte, n)
@@ -75,7 +75,7 @@ func ggufBytes(t testing.TB, meta []modelfile.KeyValue, tensors []*tensor.Tensor
 	return b.Bytes()
 }
 
-// write puts data into a file of its own.
+// write writes data to a new file and returns its path.
 func write(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -99,7 +99,7 @@ func open(t testing.TB, path string) *modelfile.File {
 	return f
 }
 
-// sameTensors compares name, format, shape and bytes.
+// sameTensors compares names, formats, shapes and bytes.
 func sameTensors(t *testing.T, got, want []*tensor.Tensor) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -176,7 +176,7 @@ func TestGGUFWithoutTensors(t *testing.T) {
 	}
 }
 
-// wantError checks that err is of a kind and names all of parts.
+// wantError checks that err is of this kind and contains all of parts.
 func wantError(t *testing.T, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -219,7 +219,7 @@ func (r *rawGGUF) bytes(b ...byte) *rawGGUF {
 	return r
 }
 
-// tensor adds a description; dims are in the file's order, innermost first.
+// tensor adds a description. dims are in the file's order, innermost first.
 func (r *rawGGUF) tensor(name string, typ uint32, offset uint64, dims ...uint64) *rawGGUF {
 	r.string(name).u32(uint32(len(dims)))
 	for _, d := range dims {
@@ -236,7 +236,7 @@ func (r *rawGGUF) data(n int) []byte {
 	return append(r.b, make([]byte, n)...)
 }
 
-// The numbers of ggml's types (enum ggml_type of ggml.h) that stand for a format.
+// The ids of ggml's types (enum ggml_type in ggml.h) that a format corresponds to.
 func TestGGUFTypes(t *testing.T) {
 	for id, want := range map[uint32]tensor.DType{
 		0: tensor.F32, 1: tensor.F16, 2: tensor.Q4_0, 3: tensor.Q4_1, 6: tensor.Q5_0, 7: tensor.Q5_1, 8: tensor.Q8_0,
@@ -293,7 +293,7 @@ func TestGGUFThatLies(t *testing.T) {
 		{"deep arrays", nested.data(64), modelfile.ErrFormat, []string{`"deep"`, "more than 16 deep"}},
 		{"unknown value type", newRawGGUF(0, 1).string("k").u32(13).data(64), modelfile.ErrFormat, []string{`"k"`, "type 13"}},
 		{"unknown element type", newRawGGUF(0, 1).string("k").u32(9).u32(77).u64(1).data(64), modelfile.ErrFormat, []string{`"k"`, "type 77"}},
-		{"truth value 2", newRawGGUF(0, 1).string("k").u32(7).bytes(2).data(64), modelfile.ErrFormat, []string{`"k"`, "truth value 2"}},
+		{"truth value 2", newRawGGUF(0, 1).string("k").u32(7).bytes(2).data(64), modelfile.ErrFormat, []string{`"k"`, "a bool of 2"}},
 		{"key twice", newRawGGUF(0, 2).string("k").u32(0).bytes(1).string("k").u32(0).bytes(1).data(64), modelfile.ErrFormat, []string{`"k"`, "twice"}},
 		{"tensor twice", newRawGGUF(2, 0).tensor("w", i8, 0, 1).tensor("w", i8, 32, 1).data(64), modelfile.ErrFormat, []string{`"w"`, "twice"}},
 		{"alignment 0", alignment(0), modelfile.ErrFormat, []string{"general.alignment", "alignment 0"}},
@@ -331,8 +331,8 @@ func TestGGUFThatLies(t *testing.T) {
 	}
 }
 
-// Tensors come in the order of their data, whatever the order of their
-// descriptions, and there may be gaps between them.
+// Tensors are in the order of their data, whatever the order of their descriptions. Gaps between
+// them are allowed.
 func TestGGUFOrderAndGaps(t *testing.T) {
 	data := newRawGGUF(2, 0).tensor("b", 24, 64, 2).tensor("a", 24, 0, 3).data(66)
 	copy(data[len(data)-66:], "aaa")
@@ -383,7 +383,7 @@ func TestWriteGGUFRefuses(t *testing.T) {
 	}
 }
 
-// The deepest arrays that are written can be read.
+// The deepest arrays that can be written can be read.
 func TestGGUFDeepestArrays(t *testing.T) {
 	deep := any([]uint8{1})
 	for range 15 {
@@ -396,7 +396,7 @@ func TestGGUFDeepestArrays(t *testing.T) {
 	}
 }
 
-// Metadata is a copy, and stays when the mapping is gone.
+// Metadata is a copy that outlives the mapping.
 func TestMetaOutlivesFile(t *testing.T) {
 	f, err := modelfile.Open(write(t, "model.gguf", ggufBytes(t, allValues, smallTensors())))
 	if err != nil {

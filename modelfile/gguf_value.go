@@ -21,7 +21,7 @@ const (
 	ggufFloat64
 )
 
-// value reads one value of a type; depth counts the arrays around it.
+// value reads one value of a type. depth is the number of enclosing arrays.
 func (r *ggufReader) value(typ ggufType, depth int) (any, error) {
 	switch typ {
 	case ggufUint8:
@@ -58,7 +58,7 @@ func (r *ggufReader) value(typ ggufType, depth int) (any, error) {
 	return nil, r.malformed(r.pos-4, "unknown value type %d", typ)
 }
 
-// array reads the type of elements, their number and the elements.
+// array reads an array: the type of its elements, their number and the elements.
 func (r *ggufReader) array(depth int) (any, error) {
 	at := r.pos
 	if depth >= ggufMaxDepth {
@@ -116,11 +116,11 @@ func (r *ggufReader) array(depth int) (any, error) {
 	return nil, r.malformed(r.pos-4, "unknown type %d of array elements", typ)
 }
 
-// arrayBytes is what an array of n elements of so many bytes takes.
+// arrayBytes returns the memory that an array of n elements of size bytes takes.
 func arrayBytes(n, size int) int64 { return 32 + int64(n)*int64(size) }
 
-// strings reads an array of strings. They share one copy of the bytes: a
-// vocabulary has hundreds of thousands of them.
+// strings reads an array of strings. They share one copy of the bytes, because a vocabulary has
+// hundreds of thousands of strings.
 func (r *ggufReader) strings() ([]string, error) {
 	n, err := r.count(ggufMinString, "strings")
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *ggufReader) strings() ([]string, error) {
 }
 
 func (r *ggufReader) bools(n int) ([]bool, error) {
-	b, err := r.take(n, "a truth value")
+	b, err := r.take(n, "a bool")
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +164,14 @@ func (r *ggufReader) bools(n int) ([]bool, error) {
 	v := make([]bool, n)
 	for i, c := range b {
 		if c > 1 {
-			return nil, r.malformed(r.pos-n+i, "truth value %d, neither 0 nor 1", c)
+			return nil, r.malformed(r.pos-n+i, "a bool of %d, want 0 or 1", c)
 		}
 		v[i] = c == 1
 	}
 	return v, nil
 }
 
-// A ggufNumber is a type of number that metadata holds.
+// A ggufNumber is a number type of metadata.
 type ggufNumber interface {
 	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
 }

@@ -13,10 +13,10 @@ import (
 // A KeyValue is one entry of a GGUF file's metadata.
 type KeyValue struct {
 	Key   string
-	Value any // of a type that [Meta] names for GGUF
+	Value any // of a type listed at [Meta] for GGUF
 }
 
-// A TensorSource is a tensor whose data is produced when a file is written.
+// A TensorSource is a tensor whose data is produced while a file is written.
 type TensorSource struct {
 	Name  string
 	DType tensor.DType
@@ -24,24 +24,22 @@ type TensorSource struct {
 	Data  io.WriterTo // writes exactly the bytes that DType and Shape take
 }
 
-// A GGUFWriter is a GGUF file of version 3 that is laid out: where everything will
-// stand is known, and only the data of the tensors is yet to come. It holds the
-// metadata and what describes the tensors, and none of their data.
+// A GGUFWriter is the layout of a GGUF file of version 3. All positions are fixed; only the data of
+// the tensors is missing. It holds the metadata and the descriptions of the tensors, but none of
+// their data.
 type GGUFWriter struct {
-	head      []byte // all before the data, without the padding
+	head      []byte // everything before the tensor data, without padding
 	alignment uint64
 	tensors   []TensorSource
 	lengths   []int // of the tensors' data, in bytes
 	size      int64
 }
 
-// WriteGGUF writes a GGUF file of version 3 with metadata and tensors in the order
-// given. Tensor data is aligned to 32 bytes, or to the uint32 that the metadata
-// has under "general.alignment".
+// WriteGGUF writes a GGUF file of version 3 with metadata and tensors in the given order. Tensor
+// data is aligned to 32 bytes, or to the uint32 that the metadata has under "general.alignment".
 //
-// It returns an error, before anything is written, when a tensor is not valid
-// ([tensor.Tensor.Validate]) or when [NewGGUFWriter] refuses, and otherwise the
-// error of w.
+// It returns an error before writing anything if a tensor is not valid ([tensor.Tensor.Validate])
+// or [NewGGUFWriter] fails. Later errors are those of w.
 func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 	sources := make([]TensorSource, len(tensors))
 	for i, t := range tensors {
@@ -58,13 +56,11 @@ func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 	return err
 }
 
-// NewGGUFWriter lays a file out with metadata and tensors in the order given, as
-// [WriteGGUF] does.
+// NewGGUFWriter lays out a file with metadata and tensors in the given order, as [WriteGGUF] does.
 //
-// It returns an error when a value is of a type that GGUF does not have (an int,
-// for example), when a tensor's shape and format do not go together or GGUF does
-// not have them, when a key or a name stands twice or is not printable UTF-8, or
-// when the file would be longer than an int64 can count.
+// It returns an error if a value has a type that GGUF lacks (an int, for example), if a tensor's
+// shape does not fit its format or GGUF supports neither, if a key or name is duplicate or not
+// printable UTF-8, or if the length of the file would exceed an int64.
 func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error) {
 	le := binary.LittleEndian
 	head := append([]byte(nil), ggufMagic...)
@@ -76,7 +72,7 @@ func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error)
 	keys := make(map[string]bool, len(meta))
 	for _, kv := range meta {
 		if keys[kv.Key] || !printable(kv.Key) {
-			return nil, fmt.Errorf("modelfile: writing GGUF: key %s stands twice or is not printable UTF-8", clip(kv.Key))
+			return nil, fmt.Errorf("modelfile: writing GGUF: key %s is duplicate or not printable UTF-8", clip(kv.Key))
 		}
 		keys[kv.Key] = true
 		if kv.Key == ggufAlignmentKey {
@@ -105,7 +101,7 @@ func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error)
 			return nil, err
 		}
 		if names[t.Name] || !printable(t.Name) {
-			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s stands twice or has a name that is not printable UTF-8", clip(t.Name))
+			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s is duplicate or has a name that is not printable UTF-8", clip(t.Name))
 		}
 		names[t.Name] = true
 		head = appendGGUFString(head, t.Name)
@@ -135,9 +131,9 @@ func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error)
 // Size returns the length of the file in bytes.
 func (g *GGUFWriter) Size() int64 { return g.size }
 
-// WriteTo writes the file, asking each tensor for its data in the order of the
-// file. It returns the number of bytes written, and the error of w or of a
-// tensor's Data; one that writes more or less than it must is an error too.
+// WriteTo writes the file, asking each tensor for its data in file order. It returns the number of
+// bytes written. The error is that of w or of a tensor's Data; data of the wrong length is an error
+// too.
 func (g *GGUFWriter) WriteTo(w io.Writer) (int64, error) {
 	out := &measuredWriter{w: w, left: g.size}
 	if err := out.padded(g.alignment, func() error { _, err := out.Write(g.head); return err }); err != nil {
@@ -164,7 +160,7 @@ func (g *GGUFWriter) WriteTo(w io.Writer) (int64, error) {
 	return out.written, nil
 }
 
-// A measuredWriter takes so many bytes and no more.
+// A measuredWriter accepts a limited number of bytes.
 type measuredWriter struct {
 	w             io.Writer
 	written, left int64
@@ -172,7 +168,7 @@ type measuredWriter struct {
 
 func (m *measuredWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > m.left {
-		return 0, fmt.Errorf("more than the %d bytes that its shape takes", m.written+m.left)
+		return 0, fmt.Errorf("more than the %d bytes of its shape", m.written+m.left)
 	}
 	n, err := m.w.Write(p)
 	m.written += int64(n)
@@ -180,8 +176,7 @@ func (m *measuredWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// padded lets write write, and writes zeros after it up to the next multiple of
-// the alignment.
+// padded calls write, and then writes zeros up to the next multiple of the alignment.
 func (m *measuredWriter) padded(alignment uint64, write func() error) error {
 	if err := write(); err != nil {
 		return err
@@ -190,8 +185,8 @@ func (m *measuredWriter) padded(alignment uint64, write func() error) error {
 	return err
 }
 
-// ggufTensorBytes returns the bytes that a tensor's data takes, or what keeps it
-// from standing in a GGUF file.
+// ggufTensorBytes returns the size of a tensor's data in bytes. It returns an error if GGUF cannot
+// hold the tensor.
 func ggufTensorBytes(t *TensorSource) (int, error) {
 	elems, err := tensor.Elems(t.Shape)
 	if err != nil {
@@ -218,7 +213,7 @@ func ggufTensorBytes(t *TensorSource) (int, error) {
 	return length, nil
 }
 
-// appendGGUFValue appends a value without its type, which it returns.
+// appendGGUFValue appends a value without its type, and returns the type.
 func appendGGUFValue(b []byte, value any, depth int) (ggufType, []byte, error) {
 	switch v := value.(type) {
 	case string:
@@ -230,7 +225,7 @@ func appendGGUFValue(b []byte, value any, depth int) (ggufType, []byte, error) {
 		}
 		return ggufArray, b, nil
 	case []any:
-		if depth+1 >= ggufMaxDepth { // its elements are arrays too
+		if depth+1 >= ggufMaxDepth { // the elements are arrays too
 			return 0, nil, fmt.Errorf("arrays more than %d deep", ggufMaxDepth)
 		}
 		b = appendGGUFArray(b, ggufArray, len(v))
@@ -258,8 +253,8 @@ func appendGGUFValue(b []byte, value any, depth int) (ggufType, []byte, error) {
 	return typ, b, err
 }
 
-// ggufNumberType returns the type of a number or truth value, or that of a slice's
-// elements and their number; the number is negative when value is no slice.
+// ggufNumberType returns the type of a number or bool, or the element type and length of a slice.
+// length is negative if value is not a slice.
 func ggufNumberType(value any) (typ ggufType, length int, ok bool) {
 	switch v := value.(type) {
 	case uint8:
@@ -320,5 +315,5 @@ func appendGGUFArray(b []byte, elements ggufType, n int) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(n))
 }
 
-// padding returns the bytes from n to the next multiple of alignment.
+// padding returns the number of bytes from n to the next multiple of alignment.
 func padding(n, alignment uint64) uint64 { return (alignment - n%alignment) % alignment }

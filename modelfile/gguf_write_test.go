@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A source is tensor data that writes itself by parts.
+// A source is tensor data that writes itself in parts.
 type source [][]byte
 
 func (s source) WriteTo(w io.Writer) (int64, error) {
@@ -29,8 +29,8 @@ func (s source) WriteTo(w io.Writer) (int64, error) {
 	return written, nil
 }
 
-// Data that is produced while it is written makes the same file as data in memory,
-// however it is cut, and the file is as long as was said before.
+// Data produced while writing makes the same file as data in memory, however it is split, and the
+// file has the announced size.
 func TestGGUFWriterIsWriteGGUF(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		meta := []modelfile.KeyValue{{Key: "name", Value: rapid.StringN(0, 40, -1).Draw(r, "name")}}
@@ -69,7 +69,8 @@ func TestGGUFWriterIsWriteGGUF(t *testing.T) {
 	})
 }
 
-// A tensor that does not write what its shape takes cannot shift those after it.
+// A tensor that writes fewer or more bytes than its shape takes is an error and does not shift
+// later ones.
 func TestGGUFWriterMeasuresData(t *testing.T) {
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
@@ -107,7 +108,7 @@ type failing struct{ err error }
 
 func (f failing) WriteTo(io.Writer) (int64, error) { return 0, f.err }
 
-// What was written before a writer failed is counted.
+// Bytes written before a failure are counted.
 func TestGGUFWriterFailingWriter(t *testing.T) {
 	g, err := modelfile.NewGGUFWriter(nil, []modelfile.TensorSource{
 		{Name: "w", DType: tensor.I8, Shape: []int{100}, Data: source{make([]byte, 50), make([]byte, 50)}},
@@ -126,7 +127,7 @@ func TestGGUFWriterFailingWriter(t *testing.T) {
 	}
 }
 
-// A narrow writer takes so many bytes.
+// A narrow writer accepts left bytes and then fails.
 type narrow struct{ left int64 }
 
 func (w *narrow) Write(p []byte) (int, error) {

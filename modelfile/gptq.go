@@ -6,10 +6,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// gptq is quant_method gptq as AutoGPTQ and GPTQModel write it, for X.weight [N, K]:
-// X.qweight [K/8, N] with eight columns of the weight in a word, X.scales [K/g, N],
-// X.qzeros [K/g, N/8] with eight rows in a word, one less than the zero point unless
-// checkpoint_format is gptq_v2, and X.g_idx [K], the group of every column.
+// gptq implements quant_method gptq, as AutoGPTQ and GPTQModel write it. A weight X.weight [N, K]
+// is stored as X.qweight [K/8, N], with eight columns of the weight per word; X.scales [K/g, N];
+// X.qzeros [K/g, N/8], with eight rows per word, which hold the zero point minus one unless
+// checkpoint_format is gptq_v2; and X.g_idx [K], the group of every column.
 func gptq(q *quantization) *convention {
 	q.bits("bits")
 	g := &gptqWeights{group: q.group("group_size"), added: 1, reordered: q.flag("desc_act")}
@@ -17,14 +17,14 @@ func gptq(q *quantization) *convention {
 		g.added = 0
 	}
 	if q.flag("is_marlin_format") {
-		q.failf(ErrUnsupported, "is_marlin_format", "numbers in the order of Marlin's kernels; supported is that of gptq")
+		q.failf(ErrUnsupported, "is_marlin_format", "numbers in the order of Marlin's kernels; supported is the order of gptq")
 	}
 	return &convention{weight: g.weight, parts: []string{".qweight", ".qzeros", ".scales", ".g_idx"}}
 }
 
 type gptqWeights struct {
 	group, added int
-	reordered    bool // columns are in the order of their activations, as g_idx tells
+	reordered    bool // columns are sorted by activation, as g_idx describes
 }
 
 func (g *gptqWeights) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error) {
@@ -62,16 +62,16 @@ func (g *gptqWeights) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, err
 	return w.tensor(base + ".weight"), nil
 }
 
-// maxPacked is above the words of any row or column, so that a length that a file
-// lies about does not overflow when it is multiplied by eight.
+// maxPacked exceeds the number of words in any row or column. The bound keeps a false length from
+// overflowing when it is multiplied by eight.
 const maxPacked = 1 << 27
 
-// inOrderOf checks that column k is in group k/group, as blocks need it. A missing
-// index says so unless the columns are reordered.
+// inOrderOf checks that column k is in group k/group, as block formats require. A missing index is
+// valid unless the columns are reordered.
 func (w *int4) inOrderOf(index *tensor.Tensor, reordered bool) error {
 	if index == nil {
 		if reordered {
-			return w.file.errorIn(w.words, 0, ErrUnsupported, "columns in the order of their activations (desc_act) without the g_idx that says in which")
+			return w.file.errorIn(w.words, 0, ErrUnsupported, "columns sorted by activation (desc_act), but no g_idx with their order")
 		}
 		return nil
 	}
@@ -81,7 +81,7 @@ func (w *int4) inOrderOf(index *tensor.Tensor, reordered bool) error {
 	for k := range w.cols {
 		if g := int32(word(index, k)); int(g) != k/w.group {
 			return w.file.errorIn(index, 4*k, ErrUnsupported,
-				"column %d is in group %d, not %d: columns in the order of their activations (act-order, desc_act); supported are those in their own", k, g, k/w.group)
+				"column %d is in group %d, not %d: columns sorted by activation (act-order, desc_act); supported are columns in their natural order", k, g, k/w.group)
 		}
 	}
 	return nil

@@ -7,42 +7,39 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Weights of 4-bit numbers, eight of which are packed in a word of 32 bits: a value
-// is scale * (number - zero point), and the columns of a group share a scale and a
-// zero point. Where groups are whole blocks of 32, that is a block of Q4_0 when all
-// zero points are 8, and of Q5_0 otherwise: both exactly.
+// Weights of 4-bit numbers, packed eight to a 32-bit word. A value is scale * (number - zero
+// point). The columns of a group share a scale and a zero point. If groups are whole blocks of 32,
+// a block converts exactly: to Q4_0 if all zero points are 8, else to Q5_0.
 
-// An int4 is such a weight. The conventions differ in where things lie, which they
-// say as distances.
+// An int4 is such a weight. The conventions differ in the layout, which strides describe.
 type int4 struct {
 	file                 *File          // for errors
-	words, zeros, scales *tensor.Tensor // zeros is nil where all zero points are 8
+	words, zeros, scales *tensor.Tensor // zeros is nil if all zero points are 8
 	rows, cols, group    int
 
-	// Words of numbers: a word holds eight columns of a row, the lowest bits first,
-	// or, across, eight rows of a column in the order of places.
+	// A word holds eight columns of a row, lowest bits first. If across is true, it holds eight
+	// rows of a column in the order of places.
 	across    bool
-	wordByRow int // words from a row to the next; across, words of eight rows follow each other
-	wordByCol int // from eight columns to the next; across, from a column to the next
+	wordByRow int // words between rows; if across, words of eight rows are adjacent
+	wordByCol int // words between groups of eight columns; if across, between columns
 
 	// Words of zero points hold eight rows of a group in the order of places.
 	zeroByRows, zeroByGroup int
-	places                  *[8]int // by row: which of a word's numbers, counted from the lowest bits
-	added                   int     // to zero points as they are stored
+	places                  *[8]int // by row: the index of its number in a word, from the lowest bits
+	added                   int     // to stored zero points
 
 	scaleByRow, scaleByGroup int
 
-	fifth bool // the weight is Q5_0
+	fifth bool // the weight becomes Q5_0
 }
 
-// inOrder are the places of numbers that are packed in their order.
+// inOrder are the places of numbers that are packed in their natural order.
 var inOrder = [8]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-// midpoint is the zero point that Q4_0 has.
+// midpoint is the zero point of Q4_0.
 const midpoint = 8
 
-// check says what is wrong with the parts' formats and shapes, given those that they
-// must have.
+// check compares the formats and shapes of the parts with the required ones.
 func (w *int4) check(words, zeros, scales [2]int) error {
 	fail := func(t *tensor.Tensor, kind error, format string, args ...any) error {
 		return w.file.errorIn(t, 0, kind, format, args...)
@@ -69,10 +66,10 @@ func (w *int4) check(words, zeros, scales [2]int) error {
 	return nil
 }
 
-// groups is how many groups n columns are.
+// groups returns the number of groups in n columns.
 func groups(n, group int) int { return (n + group - 1) / group }
 
-// inRow is a group's size where a whole row may be one.
+// inRow returns the size of a group in columns; a whole row of cols columns may be one group.
 func inRow(group, cols int) int {
 	if group == wholeGroup {
 		return max(1, cols)
@@ -80,7 +77,7 @@ func inRow(group, cols int) int {
 	return group
 }
 
-// tensor is the weight under a name.
+// tensor returns the weight as a tensor called name.
 func (w *int4) tensor(name string) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, DType: tensor.Q4_0, Shape: []int{w.rows, w.cols}, Source: w}
 	if w.fifth = !w.centred(); w.fifth {
@@ -89,7 +86,7 @@ func (w *int4) tensor(name string) *tensor.Tensor {
 	return t
 }
 
-// centred reports whether all zero points are 8. It ends with the first that is not.
+// centred reports whether all zero points are 8. It stops at the first that is not.
 func (w *int4) centred() bool {
 	if w.zeros == nil || w.rows == 0 {
 		return true
@@ -99,7 +96,7 @@ func (w *int4) centred() bool {
 		for n := 0; n < w.rows; n += 8 {
 			differ := word(w.zeros, n/8*w.zeroByRows+g*w.zeroByGroup) ^ want
 			if left := w.rows - n; left < 8 {
-				differ &= 1<<(4*left) - 1 // only words in order are filled in part
+				differ &= 1<<(4*left) - 1 // only words in natural order can be partly filled
 			}
 			if differ != 0 {
 				return false
@@ -120,17 +117,17 @@ func (w *int4) Parts() []*tensor.Tensor {
 	return parts
 }
 
-// tileRows is how many rows are made together where the words of neighbouring rows
-// lie beside each other: those of a tile for the same columns fill cache lines, and
-// what is written stays in the first cache.
+// tileRows is the number of rows converted together if the words of adjacent rows are adjacent in
+// memory. The words of a tile's rows for the same columns then fill cache lines, and the output
+// stays in the first-level cache.
 const tileRows = 128
 
-// A tile is some rows of a weight while they are made.
+// A tile holds some rows of a weight during conversion.
 type tile struct {
 	*int4
 	words []byte
-	lines [blockElems][tileRows / 8]uint32 // across, the words of 32 columns
-	eight [8][4]uint64                     // numbers of eight rows: of each, eight columns a uint64, one a byte
+	lines [blockElems][tileRows / 8]uint32 // if across, the words of 32 columns
+	eight [8][4]uint64                     // the numbers of eight rows: per row four uint64 of eight columns, one byte each
 }
 
 // ReadRows implements [tensor.Source].
@@ -140,7 +137,7 @@ func (w *int4) ReadRows(dst []byte, lo, hi int) error {
 		block = tensor.Q5_0.BlockBytes()
 	}
 	if w.wordByCol == 1 {
-		together = 8 // the words of a row lie beside each other
+		together = 8 // the words of a row are adjacent
 	}
 	size := w.cols / blockElems * block
 	t := &tile{int4: w, words: w.words.Data}
@@ -174,7 +171,7 @@ func (w *int4) ReadRows(dst []byte, lo, hi int) error {
 	return nil
 }
 
-// unpack gets the numbers of eight rows from row n on and 32 columns from column k on.
+// unpack loads the numbers of eight rows from row n and 32 columns from column k.
 func (t *tile) unpack(n, k int) {
 	le, step := binary.LittleEndian, 4*t.wordByCol
 	for r := range min(8, t.rows-n) {
@@ -186,9 +183,8 @@ func (t *tile) unpack(n, k int) {
 	}
 }
 
-// gather gets the words first to end, each of eight rows, of 32 columns from column k
-// on. Columns lie far apart, often by a power of two, so that caches hold few of them
-// at a time.
+// gather loads words first to end, of eight rows each, for 32 columns from column k. Columns are
+// far apart in memory, often by a power of two, so caches hold few of them at a time.
 func (t *tile) gather(first, end, k int) {
 	for i := range t.lines {
 		words := t.words[4*((k+i)*t.wordByCol+first):][:4*(end-first)]
@@ -203,7 +199,7 @@ func (t *tile) gather(first, end, k int) {
 	}
 }
 
-// turn gets the numbers of eight rows from word n of the columns gathered.
+// turn loads the numbers of eight rows from word n of the gathered columns.
 func (t *tile) turn(n int) {
 	var x [8]uint64
 	for j := range 4 {
@@ -217,12 +213,12 @@ func (t *tile) turn(n int) {
 	}
 }
 
-// zeroPoint is what the numbers of row r in a group stand for zero with.
+// zeroPoint returns the zero point of row r in a group.
 func (w *int4) zeroPoint(r, group int) int {
 	return int(word(w.zeros, r/8*w.zeroByRows+group*w.zeroByGroup)>>(4*w.places[r%8])&15) + w.added
 }
 
-// scale is the bits of that of row r in a group, as a block holds it.
+// scale returns the scale of row r in a group, as the bits of a float16.
 func (w *int4) scale(r, group int) (uint16, error) {
 	i := r*w.scaleByRow + group*w.scaleByGroup
 	if w.scales.DType == tensor.F16 {
@@ -241,13 +237,13 @@ func (w *int4) scale(r, group int) (uint16, error) {
 	return h, nil
 }
 
-// Bytes that each hold a number.
+// Masks with one number per byte.
 const (
 	ones    = 0x0101010101010101
 	nibbles = 0x0f * ones
 )
 
-// spread is the eight numbers of a word, one a byte, the lowest first.
+// spread returns the eight numbers of a word, one per byte, lowest first.
 func spread(w uint32) uint64 {
 	v := uint64(w)
 	v = (v | v<<16) & 0x0000ffff0000ffff
@@ -255,7 +251,7 @@ func spread(w uint32) uint64 {
 	return (v | v<<4) & nibbles
 }
 
-// transpose makes byte j of word i byte i of word j.
+// transpose swaps byte j of word i with byte i of word j.
 func transpose(x *[8]uint64) {
 	for i := range 4 {
 		const low = 0x00000000ffffffff
@@ -274,8 +270,8 @@ func transpose(x *[8]uint64) {
 	}
 }
 
-// putQ4_0 writes a block: the scale, then elements 0 to 15 in the lower halves of
-// bytes and 16 to 31 in the upper ones.
+// putQ4_0 writes a block: the scale, then elements 0 to 15 in the low nibbles and 16 to 31 in the
+// high nibbles.
 func putQ4_0(dst []byte, scale uint16, q *[4]uint64) {
 	le := binary.LittleEndian
 	dst = dst[:18]
@@ -284,19 +280,18 @@ func putQ4_0(dst []byte, scale uint16, q *[4]uint64) {
 	le.PutUint64(dst[10:], q[1]|q[3]<<4)
 }
 
-// putQ5_0 writes a block of numbers from which the zero point, 0 to 16, is
-// subtracted: the scale, the fifth bits of all elements, and the other four as in
-// Q4_0. Q5_0 subtracts 16.
+// putQ5_0 writes a block of numbers with a zero point of 0 to 16: the scale, the fifth bits of all
+// elements, and the other four bits as in Q4_0. Q5_0 itself subtracts 16.
 func putQ5_0(dst []byte, scale uint16, q *[4]uint64, zero int) {
 	le := binary.LittleEndian
 	dst = dst[:22]
 	up := uint64(16-zero) * ones
-	a, b, c, d := q[0]+up, q[1]+up, q[2]+up, q[3]+up // none is above 31
+	a, b, c, d := q[0]+up, q[1]+up, q[2]+up, q[3]+up // none exceeds 31
 	le.PutUint16(dst, scale)
 	le.PutUint32(dst[2:], fifthBits(a)|fifthBits(b)<<8|fifthBits(c)<<16|fifthBits(d)<<24)
 	le.PutUint64(dst[6:], a&nibbles|c&nibbles<<4)
 	le.PutUint64(dst[14:], b&nibbles|d&nibbles<<4)
 }
 
-// fifthBits gathers bit 4 of every byte, that of the lowest byte first.
+// fifthBits gathers bit 4 of every byte, starting with the lowest byte.
 func fifthBits(v uint64) uint32 { return uint32(v >> 4 & ones * 0x0102040810204080 >> 56) }

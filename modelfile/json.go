@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// ParseJSON reads a JSON object and flattens it as [Meta] tells; name is the file
-// that errors name. It reads what Python's json module reads and writes: NaN,
-// Infinity and -Infinity are numbers, and of two members of the same name the
-// last one counts. Errors are of type [*FormatError]: text that is no JSON
-// object, is not UTF-8, is nested more than 64 deep, holds a number that no
-// float64 can, or would take more memory than its length justifies.
+// ParseJSON parses a JSON object and flattens it as described at [Meta]. name is the file name for
+// errors. It accepts what Python's json module reads and writes: NaN, Infinity and -Infinity are
+// numbers, and the last of several members of the same name counts. Errors have type
+// [*FormatError]: the text is not a JSON object, is not UTF-8, is nested more than 64 deep, holds a
+// number beyond the range of float64, or would take more memory than its length justifies.
 func ParseJSON(name string, data []byte) (*Meta, error) {
 	b := &jsonBuilder{jsonScanner: &jsonScanner{
 		file:   name,
@@ -34,9 +33,9 @@ func ParseJSON(name string, data []byte) (*Meta, error) {
 	return b.meta(root, 0)
 }
 
-// What may be allocated for what a text holds: a fixed amount, which no file of a
-// hub comes near, and jsonPerByte for each byte of the text. An empty object takes
-// three bytes of text, and to know that it is there takes ten times as many.
+// Limits on the memory allocated for a text: jsonFixed bytes, which no file of a hub comes near,
+// plus jsonPerByte for each byte of text. An empty object takes three bytes of text, and ten times
+// as many in memory.
 const (
 	jsonFixed   = 32 << 20
 	jsonPerByte = 4
@@ -46,23 +45,21 @@ func jsonAllowance(text []byte) *allowance {
 	return &allowance{most: jsonFixed + jsonPerByte*int64(len(text))}
 }
 
-// A jsonObject is an object before it is flattened. No two members have the same
-// name.
+// A jsonObject is an object before it is flattened. Its members have distinct names.
 type jsonObject struct {
 	members []jsonMember
-	leaves  int // keys of the Meta that it becomes
+	leaves  int // number of keys of the resulting Meta
 }
 
-// A jsonMember is a member of an object. Its value is what Meta holds, or a
-// *jsonObject.
+// A jsonMember is a member of an object. Its value is a value of a Meta, or a *jsonObject.
 type jsonMember struct {
 	name  []byte
 	value any
-	at    int // where the name stands
+	at    int // position of the name
 }
 
-// Bytes that the parts of a Meta take, for charge. A map has up to 2.3 places for
-// each of its values, and at least eight.
+// The sizes in bytes of the parts of a Meta, for charge. A map has up to 2.3 slots for each of its
+// values, and at least eight.
 const (
 	anyBytes    = 16
 	memberBytes = 48
@@ -72,24 +69,23 @@ const (
 	metaBytes   = 32 + 48 + 8*33
 )
 
-// What has no parts is the same value wherever it stands.
+// Empty values are shared.
 var (
 	emptyObject     = new(jsonObject)
 	emptyMeta       = new(Meta)
 	emptyArray  any = []any{}
 )
 
-// A jsonBuilder makes values of a text, and charges for all that it allocates.
+// A jsonBuilder builds values from a text, and charges for all that it allocates.
 type jsonBuilder struct {
 	*jsonScanner
 
-	// The members and elements of all objects and arrays that are not complete,
-	// innermost last.
+	// Stacks with the members and elements of all incomplete objects and arrays, innermost last.
 	members  []jsonMember
 	elements []any
 }
 
-// value reads any value: *jsonObject, or what Meta holds.
+// value reads any value: a *jsonObject, or a value of a Meta.
 func (b *jsonBuilder) value() (any, error) {
 	switch b.peek() {
 	case '{':
@@ -119,7 +115,7 @@ func (b *jsonBuilder) value() (any, error) {
 	return b.scalar()
 }
 
-// chargeText charges for taking the escapes out of a string.
+// chargeText charges for removing the escapes from a string.
 func (b *jsonBuilder) chargeText(at int, text []byte, escapes bool) error {
 	if !escapes {
 		return nil
@@ -191,10 +187,10 @@ func push[T any](s *jsonScanner, stack []T, v T, size int) ([]T, error) {
 	return append(stack, v), nil
 }
 
-// lastOfEach removes members so that of each name one is left: in the place of the
-// first with that name, with the value of the last.
+// lastOfEach removes duplicate members: each name keeps the position of its first member and the
+// value of its last.
 func (b *jsonBuilder) lastOfEach(members []jsonMember) ([]jsonMember, error) {
-	const removed = -1 // in place of at
+	const removed = -1 // replaces at
 	const few = 8
 	if len(members) <= few {
 		for i := range members {
@@ -227,7 +223,7 @@ func (b *jsonBuilder) lastOfEach(members []jsonMember) ([]jsonMember, error) {
 	return slices.DeleteFunc(members, func(m jsonMember) bool { return m.at == removed }), nil
 }
 
-// array reads an array as Meta holds it.
+// array reads an array as a value of a Meta.
 func (b *jsonBuilder) array() (any, error) {
 	start, base := b.pos, len(b.elements)
 	more, err := b.begin('[')
@@ -254,7 +250,7 @@ func (b *jsonBuilder) array() (any, error) {
 	}
 	elements := b.elements[base:]
 	b.elements = b.elements[:base]
-	// The slice, no element of which is larger, and its header.
+	// The slice, whose elements have at most anyBytes, and its header.
 	if err := b.charge(start, 32+anyBytes*int64(len(elements))); err != nil {
 		return nil, err
 	}
@@ -279,7 +275,7 @@ func (b *jsonBuilder) array() (any, error) {
 	return slices.Clone(elements), nil
 }
 
-// sameType returns the elements as a slice of T when all of them are of type T.
+// sameType returns the elements as a []T if all of them have type T.
 func sameType[T any](elements []any) ([]T, bool) {
 	for _, e := range elements {
 		if _, ok := e.(T); !ok {
@@ -293,7 +289,7 @@ func sameType[T any](elements []any) ([]T, bool) {
 	return typed, true
 }
 
-// meta returns an object that stands at a place as metadata.
+// meta converts the object at position at to metadata.
 func (b *jsonBuilder) meta(o *jsonObject, at int) (*Meta, error) {
 	if o.leaves == 0 {
 		return emptyMeta, nil
@@ -305,9 +301,9 @@ func (b *jsonBuilder) meta(o *jsonObject, at int) (*Meta, error) {
 	return m, b.flatten(m, "", o)
 }
 
-// flatten adds the members of an object to m. The key of a member repeats the names
-// of the objects around it, which a file made of long names and many members
-// could make larger than memory.
+// flatten adds the members of an object to m. A member's key repeats the names of the enclosing
+// objects. A file of long names and many members could make the keys larger than memory, so flatten
+// charges for them.
 func (b *jsonBuilder) flatten(m *Meta, prefix string, o *jsonObject) error {
 	for _, member := range o.members {
 		n := len(prefix) + len(member.name) + 1
@@ -326,7 +322,7 @@ func (b *jsonBuilder) flatten(m *Meta, prefix string, o *jsonObject) error {
 		}
 		key := prefix + string(member.name)
 		if !m.set(key, value) {
-			// Two paths read the same when a name holds a dot itself.
+			// Two paths are the same if a name contains a dot.
 			m.values[key] = value
 		}
 	}

@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth is how deep objects and arrays may stand within each other. The
-// files of a hub need less than ten levels.
+// maxJSONDepth is the maximum nesting of objects and arrays. Files of a hub need less than ten
+// levels.
 const maxJSONDepth = 64
 
-// A jsonScanner reads JSON as Python's json module does, which writes most of
-// these files: NaN, Infinity and -Infinity are numbers. encoding/json is not
-// used because it refuses those, keeps no order, and hides duplicate keys.
+// A jsonScanner parses JSON like Python's json module, which writes most of these files: NaN,
+// Infinity and -Infinity are numbers. encoding/json rejects those, loses the order of members, and
+// hides duplicate keys.
 type jsonScanner struct {
 	file  string
 	data  []byte
 	pos   int
-	base  int64 // where data begins in the file
+	base  int64 // offset of data in the file
 	depth int
 
-	memory *allowance // for what is made of the text
+	memory *allowance // for the values built from the text
 }
 
-// charge counts n bytes that are to be allocated for what stands at a place.
+// charge counts n bytes to be allocated for the item at position at.
 func (s *jsonScanner) charge(at int, n int64) error {
 	if !s.memory.spend(n) {
-		return s.errorf(at, "what the text holds is out of proportion: it would take more than %d bytes of memory", s.memory.most)
+		return s.errorf(at, "the text expands out of proportion: it would take more than %d bytes of memory", s.memory.most)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (s *jsonScanner) errorf(at int, format string, args ...any) error {
 	}
 }
 
-// peek skips white space and returns the byte after it, 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (s *jsonScanner) peek() byte {
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; c {
@@ -57,7 +57,7 @@ func (s *jsonScanner) peek() byte {
 	return 0
 }
 
-// expect skips white space and one byte that must be c.
+// expect skips white space and one byte, which must be c.
 func (s *jsonScanner) expect(c byte, where string) error {
 	if got := s.peek(); got != c || s.pos >= len(s.data) {
 		return s.errorf(s.pos, "%s instead of %q %s", s.found(), c, where)
@@ -66,7 +66,7 @@ func (s *jsonScanner) expect(c byte, where string) error {
 	return nil
 }
 
-// found describes what stands at the current position.
+// found describes the text at the current position.
 func (s *jsonScanner) found() string {
 	if s.pos >= len(s.data) {
 		return "end of the JSON text"
@@ -78,8 +78,8 @@ func (s *jsonScanner) found() string {
 	return fmt.Sprintf("%q", r)
 }
 
-// begin reads the bracket that opens an object or array, and reports whether an
-// item follows, to be read next. After each item comes a call of next.
+// begin reads the opening bracket of an object or array, and reports whether it has an item. The
+// caller reads the item and then calls next.
 func (s *jsonScanner) begin(opening byte) (more bool, err error) {
 	if err := s.expect(opening, "at the start of a value"); err != nil {
 		return false, err
@@ -95,8 +95,8 @@ func (s *jsonScanner) begin(opening byte) (more bool, err error) {
 	return false, nil
 }
 
-// next reads what stands after an item of what opening began, and reports whether
-// another one follows.
+// next reads the separator or closing bracket after an item, and reports whether another item
+// follows.
 func (s *jsonScanner) next(opening byte) (more bool, err error) {
 	if s.peek() == closing(opening) {
 		s.pos++
@@ -109,7 +109,7 @@ func (s *jsonScanner) next(opening byte) (more bool, err error) {
 	return true, nil
 }
 
-// closing returns the partner of a bracket.
+// closing returns the closing bracket for an opening one.
 func closing(opening byte) byte {
 	if opening == '{' {
 		return '}'
@@ -117,8 +117,8 @@ func closing(opening byte) byte {
 	return ']'
 }
 
-// key reads the name of a member and the colon after it; at is where it stands.
-// The name may be a view of the text.
+// key reads the name of a member and the following colon. at is the position of the name. The name
+// may be a view of the text.
 func (s *jsonScanner) key() (name []byte, at int, err error) {
 	s.peek()
 	at = s.pos
@@ -128,7 +128,7 @@ func (s *jsonScanner) key() (name []byte, at int, err error) {
 	return name, at, err
 }
 
-// skip reads any value and makes nothing of it.
+// skip reads and discards any value.
 func (s *jsonScanner) skip() error {
 	switch opening := s.peek(); opening {
 	case '"':
@@ -162,7 +162,7 @@ func (s *jsonScanner) skipKey() error {
 	return s.expect(':', "after a key")
 }
 
-// end checks that nothing but white space is left.
+// end checks that only white space is left.
 func (s *jsonScanner) end() error {
 	if s.peek(); s.pos < len(s.data) {
 		return s.errorf(s.pos, "%s after the end of the JSON value", s.found())
@@ -170,8 +170,7 @@ func (s *jsonScanner) end() error {
 	return nil
 }
 
-// quoted reads a string and returns what stands between its quotes, and whether
-// that holds escapes.
+// quoted reads a string and returns the text between its quotes, and whether it has escapes.
 func (s *jsonScanner) quoted() (text []byte, escapes bool, err error) {
 	if err := s.expect('"', "at the start of a string"); err != nil {
 		return nil, false, err
@@ -200,8 +199,8 @@ func (s *jsonScanner) quoted() (text []byte, escapes bool, err error) {
 	return nil, false, s.errorf(s.pos, "the JSON text ends within a string")
 }
 
-// bytes reads a string: a view of the text when it holds no escapes. A surrogate
-// without its partner becomes U+FFFD.
+// bytes reads a string. The result is a view of the text if it has no escapes. An unpaired
+// surrogate becomes U+FFFD.
 func (s *jsonScanner) bytes() ([]byte, error) {
 	at := s.pos
 	text, escapes, err := s.quoted()
@@ -214,8 +213,8 @@ func (s *jsonScanner) bytes() ([]byte, error) {
 	return unescape(text), nil
 }
 
-// unescape returns the meaning of what quoted has returned. No escape is shorter
-// than what it stands for.
+// unescape replaces the escapes in a text that quoted has returned. The result is never longer than
+// the text.
 func unescape(text []byte) []byte {
 	in := jsonScanner{data: text}
 	out := make([]byte, 0, len(text))
@@ -225,13 +224,13 @@ func unescape(text []byte) []byte {
 			in.pos++
 			continue
 		}
-		r, _ := in.escape() // which quoted has read without error
+		r, _ := in.escape() // quoted has checked it
 		out = utf8.AppendRune(out, r)
 	}
 	return out
 }
 
-// escape reads a backslash and what it stands for.
+// escape reads a backslash and the characters after it, and returns the character they represent.
 func (s *jsonScanner) escape() (rune, error) {
 	at := s.pos
 	s.pos++
@@ -296,7 +295,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// literals are the words of JSON and those that Python adds.
+// literals are the literals of JSON and those that Python adds.
 var literals = []struct {
 	text  string
 	value any
@@ -309,8 +308,8 @@ var literals = []struct {
 	{"-Infinity", math.Inf(-1)},
 }
 
-// word finds the literal or number that comes next, of n bytes, without moving
-// past it: a literal by its index, or -1 and whether a number is whole.
+// word finds the next literal or number and its length n, without moving past it. literal is the
+// literal's index, or -1 for a number; whole reports whether the number is whole.
 func (s *jsonScanner) word() (literal, n int, whole bool, err error) {
 	s.peek()
 	rest := s.data[s.pos:]
@@ -326,13 +325,11 @@ func (s *jsonScanner) word() (literal, n int, whole bool, err error) {
 	return -1, n, whole, err
 }
 
-// longNumber is the length of a number in text from which on reading it takes
-// memory that counts.
+// longNumber is the length in bytes from which the memory for parsing a number is charged.
 const longNumber = 64
 
-// scalar reads a literal or number: nil, bool, int64 or float64. A whole number
-// that no int64 holds is a float64, as the 10^30 that many tokenizer_config.json
-// have for "no limit".
+// scalar reads a literal or number: nil, bool, int64 or float64. A whole number beyond the range of
+// int64 becomes a float64, such as the 10^30 that many tokenizer_config.json have for "no limit".
 func (s *jsonScanner) scalar() (any, error) {
 	literal, n, whole, err := s.word()
 	if err != nil {
@@ -345,7 +342,7 @@ func (s *jsonScanner) scalar() (any, error) {
 	}
 	text := s.data[at:s.pos]
 	if n > longNumber {
-		// Each of the two ways to read it makes a copy, and one for its error.
+		// Each of the two conversions makes a copy, and one more for its error.
 		if err := s.charge(at, 4*textBytes(n)); err != nil {
 			return nil, err
 		}
@@ -362,8 +359,8 @@ func (s *jsonScanner) scalar() (any, error) {
 	return v, nil
 }
 
-// scanNumber returns the length of the JSON number that b begins with, 0 when it
-// begins with none, and whether it has neither fraction nor exponent.
+// scanNumber returns the length of the JSON number at the start of b, or 0 if there is none, and
+// whether the number has neither fraction nor exponent.
 func scanNumber(b []byte) (n int, whole bool) {
 	digits := func(i int) int {
 		for i < len(b) && b[i] >= '0' && b[i] <= '9' {
@@ -379,7 +376,7 @@ func scanNumber(b []byte) (n int, whole bool) {
 		return 0, false
 	}
 	if b[n] == '0' {
-		end = n + 1 // a leading zero is a number of its own
+		end = n + 1 // no digit may follow a leading zero
 	}
 	n, whole = end, true
 	if n < len(b) && b[n] == '.' {

@@ -11,8 +11,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// describe renders metadata as text, one line a key, objects within arrays in
-// braces.
+// describe renders metadata as text: one key per line, with objects in arrays in braces.
 func describe(m *modelfile.Meta) string {
 	var b strings.Builder
 	for _, key := range m.Keys() {
@@ -95,8 +94,8 @@ a.b int64 = 1
 	}
 }
 
-// As with Python's dict, the last of several members of one name counts, in the
-// place of the first.
+// As in Python's dict, the last of several members with one name counts, at the position of the
+// first.
 func TestParseJSONDuplicates(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{`{"a": 1, "b": 2, "a": 3}`, "a int64 = 3\nb int64 = 2\n"},
@@ -221,7 +220,7 @@ func TestMetaGetters(t *testing.T) {
 	}
 }
 
-// A lookup is what a getter returned.
+// A lookup is the result of a getter.
 type lookup struct {
 	Value any
 	OK    bool
@@ -229,7 +228,7 @@ type lookup struct {
 
 func look[T any](v T, ok bool) lookup { return lookup{v, ok} }
 
-// Integers of every width that GGUF has are read as int64, if they fit.
+// Integers of every GGUF width are read as int64 if they fit.
 func TestMetaIntWidths(t *testing.T) {
 	m := open(t, write(t, "model.gguf", ggufBytes(t, allValues, nil))).Meta()
 	for key, want := range map[string]int64{

@@ -10,22 +10,24 @@ import (
 	"unsafe"
 )
 
-// A mapping is one file of weights in memory. Where the system can, its pages are
-// read when they are first touched and given back under pressure. Where the file
-// has been cut short meanwhile reading is a fault, see [File.Guard].
+// A mapping is a weights file in memory. If the system supports it, pages are read when they are
+// first touched and dropped under memory pressure. Reading a file that has been truncated since
+// causes a fault; see [File.Guard].
 type mapping struct {
 	path     string
 	data     []byte
 	unmap    func() error
-	resident bool // the pages are not the system's to take back
+	modified int64 // time of modification, in nanoseconds since 1970
+	resident bool  // the system cannot drop the pages
 }
 
 // openMapping maps the whole of a regular file.
 func openMapping(path string) (*mapping, error) {
-	f, size, err := openRegular(path)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
+	size := info.Size()
 	// A mapping outlives its file descriptor.
 	defer f.Close() //nolint:errcheck // nothing was written
 	if size == 0 {
@@ -39,10 +41,10 @@ func openMapping(path string) (*mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modelfile: %s: mapping %d bytes: %w", path, size, err)
 	}
-	return &mapping{path: path, data: data, unmap: sync.OnceValue(unmap)}, nil
+	return &mapping{path: path, data: data, unmap: sync.OnceValue(unmap), modified: info.ModTime().UnixNano()}, nil
 }
 
-// close unmaps the file, once.
+// close unmaps the file. Only the first call has an effect.
 func (m *mapping) close() error {
 	if err := m.unmap(); err != nil {
 		return fmt.Errorf("modelfile: %s: unmapping: %w", m.path, err)
@@ -50,8 +52,8 @@ func (m *mapping) close() error {
 	return nil
 }
 
-// letGo lets go of the whole pages of data, a view of the mapping. It reports
-// whether data is one.
+// letGo tells the system that it may drop the whole pages of data. It reports whether data is a
+// view of the mapping.
 func (m *mapping) letGo(data []byte) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
@@ -60,7 +62,7 @@ func (m *mapping) letGo(data []byte) bool {
 	}
 	page := os.Getpagesize()
 	lo, hi := int(at-start), int(at-start)+len(data)
-	lo = (lo + page - 1) / page * page // the mapping begins with a page
+	lo = (lo + page - 1) / page * page // the mapping is page-aligned
 	if hi < len(m.data) {
 		hi = hi / page * page
 	}
@@ -70,24 +72,24 @@ func (m *mapping) letGo(data []byte) bool {
 	return true
 }
 
-// openRegular opens a file for reading and returns its size. It follows links,
-// as the folders of a hub are made of them, and refuses what is no regular file
-// before opening it: opening a named pipe would wait for a writer.
-func openRegular(path string) (*os.File, int64, error) {
+// openRegular opens a file for reading and returns its information. It follows links, because hub
+// caches consist of them. It rejects anything but regular files before opening them, because opening
+// a named pipe waits for a writer.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		if _, linkErr := os.Lstat(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, fmt.Errorf("modelfile: %s: %w: the link leads to no file; is the download complete?",
+			return nil, nil, fmt.Errorf("modelfile: %s: %w: the link's target does not exist; is the download complete?",
 				path, ErrNotModel)
 		}
-		return nil, 0, fmt.Errorf("modelfile: %w", err)
+		return nil, nil, fmt.Errorf("modelfile: %w", err)
 	}
 	if err := checkRegular(path, info); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("modelfile: %w", err)
+		return nil, nil, fmt.Errorf("modelfile: %w", err)
 	}
 	info, err = f.Stat()
 	if err == nil {
@@ -95,9 +97,9 @@ func openRegular(path string) (*os.File, int64, error) {
 	}
 	if err != nil {
 		f.Close() //nolint:errcheck // the first error is the one to tell
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 func checkRegular(path string, info fs.FileInfo) error {

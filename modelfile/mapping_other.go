@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// mapFile reads size bytes of f into memory, on systems that map no files.
+// mapFile reads size bytes of f into memory, on systems that cannot map files.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
 	data = make([]byte, size)
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -16,5 +16,5 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	return data, func() error { return nil }, nil
 }
 
-// letGo does nothing: what was read into memory stays there.
+// letGo does nothing: the data is in ordinary memory.
 func letGo([]byte) {}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps size bytes of f, which are not zero, for reading.
+// mapFile maps size bytes of f for reading. size must not be zero.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
 	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -17,5 +17,5 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	return data, func() error { return unix.Munmap(data) }, nil
 }
 
-// letGo says that data, of whole pages of a mapping, is not needed for now.
+// letGo tells the system that it may drop data, which must be whole pages of a mapping.
 func letGo(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) }

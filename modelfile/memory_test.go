@@ -11,11 +11,11 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// headerMemory is what opening a model may allocate for what its headers say, and
-// some more for what is besides.
+// headerMemory is how many bytes opening a model may allocate: the limit for headers, and some more
+// for everything else.
 const headerMemory = 90<<20 + 4<<20
 
-// openWithin opens path and holds that no more than most bytes are allocated.
+// openWithin opens path and checks that at most most bytes are allocated.
 func openWithin(t *testing.T, most uint64, path string) (*modelfile.File, error) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -30,7 +30,7 @@ func openWithin(t *testing.T, most uint64, path string) (*modelfile.File, error)
 	return f, err
 }
 
-// sparse writes a file of a beginning and zeros.
+// sparse writes a file that begins with data and continues with zeros.
 func sparse(t *testing.T, name string, data []byte, size int64) string {
 	t.Helper()
 	path := write(t, name, data)
@@ -40,7 +40,7 @@ func sparse(t *testing.T, name string, data []byte, size int64) string {
 	return path
 }
 
-// A GGUF header in which a few bytes make many, or which is large and all there.
+// GGUF headers in which a few bytes expand to many, or which are large and complete.
 func TestGGUFHeaderMemory(t *testing.T) {
 	const size = 256 << 20
 	value := func(typ uint32) *rawGGUF { return newRawGGUF(0, 1).string("k").u32(typ) }
@@ -78,14 +78,14 @@ func TestGGUFHeaderMemory(t *testing.T) {
 			want := "out of proportion"
 			switch {
 			case strings.HasPrefix(name, "a claim of pairs"), strings.HasPrefix(name, "a claim of tensors"):
-				want = "twice" // what has no bytes has no name
+				want = "twice" // all names are empty, so the second is a duplicate
 			}
 			wantError(t, err, modelfile.ErrFormat, path, "at byte", want)
 		})
 	}
 }
 
-// The largest vocabularies are far from the limit.
+// The largest vocabularies are far below the limit.
 func TestLargestVocabulary(t *testing.T) {
 	tokens := make([]string, 262_144)
 	for i := range tokens {
@@ -113,7 +113,7 @@ func TestLargestVocabulary(t *testing.T) {
 	}
 }
 
-// The allowance is that of the model, not of each of its files.
+// The limit applies to the model, not to each of its files.
 func TestShardsShareMemory(t *testing.T) {
 	files := map[string]string{}
 	var index []string
@@ -128,7 +128,7 @@ func TestShardsShareMemory(t *testing.T) {
 	wantError(t, err, modelfile.ErrFormat, dir, "s2.safetensors", "out of proportion")
 }
 
-// A safetensors header in which a few bytes make many.
+// Safetensors headers in which a few bytes expand to many.
 func TestSafetensorsHeaderMemory(t *testing.T) {
 	const few, many = 4 << 20, 40 << 20
 	fill := func(size int, before, element, after string) string {
@@ -157,7 +157,7 @@ func TestSafetensorsHeaderMemory(t *testing.T) {
 	}
 }
 
-// An index of shards is read within the same bounds.
+// The index of shards is subject to the same limit.
 func TestIndexMemory(t *testing.T) {
 	const name = "model.safetensors.index.json"
 	dir := folder(t, map[string]string{name: `{"weight_map":{` + numbered(2_000_000, `"%d":"aa"`) + "}}"})

@@ -5,29 +5,25 @@ import (
 	"math"
 )
 
-// A Meta is the metadata of a file: an ordered, typed, flat list of keys and
-// values.
+// A Meta is the metadata of a file: an ordered, typed, flat list of keys and values.
 //
-// In GGUF a value has the type that the file gives it: uint8 to int64, float32,
-// float64, bool, string, a slice of one of these, or []any for an array of
-// arrays. A string holds the bytes of the file, which need not be UTF-8, as
-// pieces of a vocabulary are not always; a key does.
+// In GGUF a value has the type that the file gives it: uint8 to int64, float32, float64, bool,
+// string, a slice of one of these, or []any for an array of arrays. A string holds the bytes of the
+// file and need not be UTF-8, as vocabulary pieces sometimes are not; a key is always UTF-8.
 //
-// In JSON the members of objects have their path as key, joined by dots
-// ("rope_parameters.rope_type"), and a value is an int64 (a number without
-// fraction or exponent), a float64, a bool, a string, nil (null), a slice of
-// int64, float64, bool or string when all elements are of that type, and []any
-// otherwise. An object within an array, or one without members, is a *Meta.
+// In JSON the key of a member is its path, joined by dots ("rope_parameters.rope_type"). A value is
+// an int64 (a number without fraction or exponent), a float64, a bool, a string, nil (null), a
+// slice of int64, float64, bool or string if all elements have that type, or else []any. An object
+// within an array, or one without members, is a *Meta.
 //
-// All methods may be called on a nil Meta, which holds nothing. A Meta does not
-// change and may be used from many goroutines; what its methods return must not be
-// written to.
+// All methods may be called on a nil Meta, which is empty. A Meta is immutable and safe for
+// concurrent use. Callers must not modify what its methods return.
 type Meta struct {
 	keys   []string
 	values map[string]any
 }
 
-// Keys returns the keys in the order in which the file has them.
+// Keys returns the keys in file order.
 func (m *Meta) Keys() []string {
 	if m == nil {
 		return nil
@@ -35,8 +31,8 @@ func (m *Meta) Keys() []string {
 	return m.keys
 }
 
-// Value returns the value under key as the file has it, and whether there is
-// one. A JSON null is a value: nil, true.
+// Value returns the value of key as stored, and whether there is one. A JSON null is a value: nil,
+// true.
 func (m *Meta) Value(key string) (any, bool) {
 	if m == nil {
 		return nil, false
@@ -45,41 +41,38 @@ func (m *Meta) Value(key string) (any, bool) {
 	return v, ok
 }
 
-// String returns the string under key; false when there is none or it is of
-// another type.
+// String returns the string at key. ok is false if there is none or it has another type.
 func (m *Meta) String(key string) (string, bool) { return get(m, key, toString) }
 
-// Bool returns the truth value under key; false when there is none or it is of
-// another type.
+// Bool returns the bool at key. ok is false if there is none or it has another type.
 func (m *Meta) Bool(key string) (value, ok bool) { return get(m, key, toBool) }
 
-// Int returns the integer under key, whatever its width, or the float without a
-// fraction; false when there is none, it is of another type, or an int64 does
-// not hold it.
+// Int returns the integer at key, of any width, or a float without a fraction. ok is false if there
+// is none, it has another type, or it exceeds an int64.
 func (m *Meta) Int(key string) (int64, bool) { return get(m, key, toInt) }
 
-// Float returns the number under key, integers included; false when there is
-// none or it is of another type.
+// Float returns the number at key, including integers. ok is false if there is none or it has
+// another type.
 func (m *Meta) Float(key string) (float64, bool) { return get(m, key, toFloat) }
 
-// Strings returns the array of strings under key; false when there is none or
-// an element is of another type.
+// Strings returns the array of strings at key. ok is false if there is none or an element has
+// another type.
 func (m *Meta) Strings(key string) ([]string, bool) { return getAll(m, key, toString) }
 
-// Bools returns the array of truth values under key; false when there is none or
-// an element is of another type.
+// Bools returns the array of bools at key. ok is false if there is none or an element has another
+// type.
 func (m *Meta) Bools(key string) ([]bool, bool) { return getAll(m, key, toBool) }
 
-// Ints returns the array of integers under key, each as [Meta.Int] reads it;
-// false when there is none or one element cannot be read so.
+// Ints returns the array of integers at key, each read as by [Meta.Int]. ok is false if there is
+// none or an element cannot be read.
 func (m *Meta) Ints(key string) ([]int64, bool) { return getAll(m, key, toInt) }
 
-// Floats returns the array of numbers under key, each as [Meta.Float] reads it;
-// false when there is none or an element is of another type.
+// Floats returns the array of numbers at key, each read as by [Meta.Float]. ok is false if there is
+// none or an element has another type.
 func (m *Meta) Floats(key string) ([]float64, bool) { return getAll(m, key, toFloat) }
 
-// Type names the type of the value under key for an error message: "uint32",
-// "[]string", "null", "object", and "" when there is none.
+// Type returns the name of the type of the value at key, for error messages: "uint32", "[]string",
+// "null", "object", or "" if there is none.
 func (m *Meta) Type(key string) string {
 	v, ok := m.Value(key)
 	if !ok {
@@ -96,8 +89,8 @@ func (m *Meta) Type(key string) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// set adds a value and reports whether the key is new; an old key keeps its place
-// and its value.
+// set adds a value and reports whether the key is new. An existing key keeps its position and
+// value.
 func (m *Meta) set(key string, value any) bool {
 	if _, ok := m.values[key]; ok {
 		return false
@@ -159,8 +152,8 @@ func getAll[T any](m *Meta, key string, convert func(any) (T, bool)) ([]T, bool)
 
 func convertAll[From, To any](from []From, convert func(any) (To, bool)) ([]To, bool) {
 	if len(from) > 0 {
-		// A slice of one type fails at its first element, before anything is
-		// allocated for the rest.
+		// A slice of one type fails at its first element, before anything is allocated for the
+		// rest.
 		if _, ok := convert(from[0]); !ok {
 			return nil, false
 		}
@@ -213,7 +206,7 @@ func toInt(v any) (int64, bool) {
 	return 0, false
 }
 
-// integral returns f as an integer if it is one; a NaN compares as neither.
+// integral returns f as an integer, and whether it is one. For a NaN all comparisons are false.
 func integral(f float64) (int64, bool) {
 	if f >= -0x1p63 && f < 0x1p63 && f == math.Trunc(f) {
 		return int64(f), true

@@ -8,11 +8,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// mxfp4 is quant_method mxfp4, as gpt-oss has it (Rouhani et al., "Microscaling Data
-// Formats for Deep Learning", 2023): X_blocks [..., N, K/32, 16] with two columns of the
-// weight in a byte, the first in the lower half, and X_scales [..., N, K/32], exponents
-// of two. They become X.weight [..., N, K], which is [out, in] as weights of that name
-// are, while an X that is not quantised is [in, out].
+// mxfp4 implements quant_method mxfp4, as gpt-oss has it (Rouhani et al., "Microscaling Data
+// Formats for Deep Learning", 2023). A weight is stored as X_blocks [..., N, K/32, 16], with two
+// columns of the weight per byte, the first in the low nibble, and X_scales [..., N, K/32],
+// exponents of two. It becomes X.weight [..., N, K], which is [out, in] like other weights of that
+// name; an X that is not quantized is [in, out].
 func mxfp4(*quantization) *convention {
 	return &convention{weight: mxfp4Weight, parts: []string{"_blocks", "_scales"}}
 }
@@ -40,7 +40,7 @@ func mxfp4Weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return &tensor.Tensor{Name: base + ".weight", DType: tensor.MXFP4, Shape: shape, Source: &microscaled{a.file, t, scales}}, nil
 }
 
-// A microscaled is a weight of blocks and scales.
+// A microscaled is a weight of MXFP4 blocks and scales.
 type microscaled struct {
 	file           *File // for errors
 	blocks, scales *tensor.Tensor
@@ -49,8 +49,8 @@ type microscaled struct {
 // Parts implements [tensor.Source].
 func (w *microscaled) Parts() []*tensor.Tensor { return []*tensor.Tensor{w.blocks, w.scales} }
 
-// ReadRows implements [tensor.Source]. In a block of MXFP4 the scale comes first, and
-// byte i holds elements i and i+16.
+// ReadRows implements [tensor.Source]. In a block of MXFP4 the scale comes first, and byte i holds
+// elements i and i+16.
 func (w *microscaled) ReadRows(dst []byte, lo, hi int) error {
 	n, le := w.scales.Cols(), binary.LittleEndian
 	for b := lo * n; b < hi*n; b++ {

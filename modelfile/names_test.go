@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// steering are names that no model has, by what they would do to a message: they
-// are not text, or steer the terminal that shows them.
+// steering are names that no model has, by the reason: they are not text, or they control the
+// terminal that shows them.
 var steering = map[string]string{
 	"not UTF-8":            "w\xff",
 	"cut off within UTF-8": "w\xe2\x82",
@@ -31,7 +31,7 @@ var steering = map[string]string{
 	"long":                 strings.Repeat("\x1b[2J", 1000),
 }
 
-// checkPrintable checks that a message steers no terminal.
+// checkPrintable checks that a message contains no control sequences.
 func checkPrintable(t testing.TB, err error) {
 	t.Helper()
 	for _, r := range err.Error() {
@@ -75,7 +75,7 @@ func TestSafetensorsNames(t *testing.T) {
 	const entry = `{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`
 	for what, name := range steering {
 		t.Run(what, func(t *testing.T) {
-			escaped, err := json.Marshal(name) // with what is not UTF-8 replaced
+			escaped, err := json.Marshal(name) // replaces bytes that are not UTF-8
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestSafetensorsNames(t *testing.T) {
 			}
 		})
 	}
-	// What only looks strange is a name.
+	// Names that only look strange are allowed.
 	for _, name := range []string{"", " ", "bé😀", "../w", `a"b\c`, "\ufffd", "a\u00a0b"} {
 		escaped, err := json.Marshal(name)
 		if err != nil {
@@ -140,7 +140,7 @@ func TestShardNames(t *testing.T) {
 	}
 }
 
-// Names in a folder are shown too.
+// Error messages show names of a folder too.
 func TestNamesInFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"\x1b[2J.gguf", "b.gguf"} {

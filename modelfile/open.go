@@ -13,33 +13,31 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Open opens a model: a GGUF file, a safetensors file, or a folder as model hubs
-// lay it out. What a file is shows in its content; its name does not matter.
+// Open opens a model: a GGUF file, a safetensors file, or a folder with the layout of model hubs.
+// The format is detected by content, not by name.
 //
-// Beside a safetensors file, config.json and the other files that [File.Asset]
-// names are looked for in the same folder. In a folder the weights are, whichever
-// is there first: the shards that model.safetensors.index.json lists,
-// model.safetensors, the only file whose name ends in .safetensors, the only one
-// whose name ends in .gguf, or all of these when they are the parts of one model.
+// For a safetensors file, Open reads config.json and the other files that [File.Asset] lists from
+// the same folder. In a folder, the weights are the first of these that exists: the shards that
+// model.safetensors.index.json lists, model.safetensors, the only file whose name ends in
+// .safetensors, the only file whose name ends in .gguf, or all files with such a suffix if they are
+// the parts of one model.
 //
-// A GGUF file that is one of the parts that llama.cpp's gguf-split writes, named
-// PREFIX-00001-of-00003.gguf and so on, stands for all of them: they are looked for
-// in its folder.
+// If a GGUF file is a part that llama.cpp's gguf-split has written, named
+// PREFIX-00001-of-00003.gguf and so on, Open also opens the other parts in its folder.
 //
-// The name of a model that is part of the program ([Register]) opens that one.
+// The name of a built-in model ([Register]) opens that model.
 //
-// The weights are mapped, not read, and must not change while the file is open.
-// Whoever reads them does so within [File.Guard], or [tensor.Guard] where there is
-// no File: a file that is cut short is an error then, and ends the process otherwise.
+// The weights are mapped, not read, and must not change while the file is open. Read them within
+// [File.Guard], or within [tensor.Guard] if there is no File: then a truncated file causes an error
+// instead of a crash.
 //
-// Weights that config.json calls quantised, by FP8 with scales, GPTQ, AWQ or
-// compressed-tensors, lie in several tensors each: [File.Tensors] has one in their
-// place, whose rows are made of them when they are read. Scales of activations, of
-// keys and of values are left out, as this project never rounds those to FP8.
+// If config.json describes quantized weights (FP8 with scales, GPTQ, AWQ, compressed-tensors or
+// MXFP4), each weight is stored as several tensors. [File.Tensors] has one tensor in their place,
+// whose rows are computed when they are read. Scales of activations, keys and values are left out,
+// because this project never rounds those to FP8.
 //
-// Errors wrap [ErrNotModel] when there is no model at path, [ErrFormat] when a
-// file lies about itself, [ErrUnsupported] when it holds what this package does
-// not read, or what the system said.
+// Errors wrap [ErrNotModel] if there is no model at path, [ErrFormat] if a file is inconsistent,
+// [ErrUnsupported] if it holds something that this package does not read, or the system's error.
 func Open(path string) (*File, error) {
 	f := &File{
 		path:   path,
@@ -78,8 +76,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// openFile opens a file of weights, and the others of its model if it says that it
-// is one of several.
+// openFile opens a weights file, and the other files of the model if it is one of several.
 func (f *File) openFile(path string) error {
 	m, err := openMapping(path)
 	if err != nil {
@@ -88,7 +85,7 @@ func (f *File) openFile(path string) error {
 	return f.openMapped(m)
 }
 
-// openMapped opens the file that m is of.
+// openMapped opens the mapped file m.
 func (f *File) openMapped(m *mapping) error {
 	path := m.path
 	meta, tensors, err := f.read(m)
@@ -106,7 +103,7 @@ func (f *File) openMapped(m *mapping) error {
 	return f.addTensors(path, tensors)
 }
 
-// load maps one file of weights and reads it.
+// load maps and reads one weights file.
 func (f *File) load(path string) (*Meta, []*tensor.Tensor, error) {
 	m, err := openMapping(path)
 	if err != nil {
@@ -115,8 +112,8 @@ func (f *File) load(path string) (*Meta, []*tensor.Tensor, error) {
 	return f.read(m)
 }
 
-// read returns the metadata of one file of weights, empty for safetensors, and its
-// tensors. All files of a model have one format.
+// read returns the metadata of one weights file, empty for safetensors, and its tensors. All files
+// of a model must have the same format.
 func (f *File) read(m *mapping) (*Meta, []*tensor.Tensor, error) {
 	path := m.path
 	f.mappings = append(f.mappings, m)
@@ -127,7 +124,7 @@ func (f *File) read(m *mapping) (*Meta, []*tensor.Tensor, error) {
 	}
 	if f.format != 0 && f.format != format {
 		return nil, nil, &FormatError{File: path, Offset: 0, Err: ErrFormat,
-			Problem: fmt.Sprintf("a %v file where one of the %v files of a model is due", format, f.format)}
+			Problem: fmt.Sprintf("a %v file among the %v files of a model", format, f.format)}
 	}
 	f.format = format
 	if format == Safetensors {
@@ -137,8 +134,8 @@ func (f *File) read(m *mapping) (*Meta, []*tensor.Tensor, error) {
 	return readGGUF(path, m.data, &f.memory)
 }
 
-// addTensors adds the tensors of the file at path to the model, whose files have
-// no name in common.
+// addTensors adds the tensors of the file at path to the model. No two files may have a tensor of
+// the same name.
 func (f *File) addTensors(path string, tensors []*tensor.Tensor) error {
 	if len(f.tensors) == 0 {
 		f.byName = make(map[string]*tensor.Tensor, len(tensors))
@@ -146,7 +143,7 @@ func (f *File) addTensors(path string, tensors []*tensor.Tensor) error {
 	for _, t := range tensors {
 		if _, ok := f.byName[t.Name]; ok {
 			return &FormatError{File: path, Tensor: t.Name, Offset: -1, Err: ErrFormat,
-				Problem: "another file of the model has a tensor of this name; download all of them anew, of one version"}
+				Problem: "another file of the model has a tensor of this name; download all of them again, from one version"}
 		}
 		f.byName[t.Name] = t
 	}
@@ -154,8 +151,8 @@ func (f *File) addTensors(path string, tensors []*tensor.Tensor) error {
 	return nil
 }
 
-// adviseDownload adds to the error of one of several files which of them it is, and
-// that it is to be downloaded if that helps.
+// adviseDownload adds the name of one of several files to its error, and the advice to download it
+// if that helps.
 func adviseDownload(err error, file string) error {
 	for _, kind := range []error{fs.ErrNotExist, ErrNotModel, ErrFormat} {
 		if errors.Is(err, kind) {
@@ -165,8 +162,8 @@ func adviseDownload(err error, file string) error {
 	return fmt.Errorf("%w (%s)", err, strings.TrimSuffix(file, ","))
 }
 
-// detect returns the format of a file by how it begins. safetensors has no magic,
-// but after the header's length always an opening brace.
+// detect returns the format of a file by its first bytes. safetensors has no magic number, but an
+// opening brace always follows the header's length.
 func detect(path string, data []byte) (Format, error) {
 	switch {
 	case bytes.HasPrefix(data, []byte(ggufMagic)):
@@ -174,7 +171,7 @@ func detect(path string, data []byte) (Format, error) {
 	case len(data) > safetensorsPrefix && data[safetensorsPrefix] == '{':
 		return Safetensors, nil
 	}
-	// A file that only calls itself safetensors is told what it lacks.
+	// The file's name claims safetensors: report what is missing.
 	if filepath.Ext(path) == ".safetensors" && !bytes.HasPrefix(data, []byte(lfsPointer)) {
 		problem := fmt.Sprintf("the file ends after %d bytes, before its header", len(data))
 		if len(data) > safetensorsPrefix {
@@ -183,16 +180,16 @@ func detect(path string, data []byte) (Format, error) {
 		}
 		return 0, &FormatError{File: path, Offset: 0, Problem: problem, Err: ErrFormat}
 	}
-	problem := fmt.Sprintf("it begins with %q, and neither as GGUF nor as safetensors does", data[:min(len(data), 8)])
+	problem := fmt.Sprintf("it begins with %q, unlike GGUF and safetensors files", data[:min(len(data), 8)])
 	switch {
 	case bytes.HasPrefix(data, []byte(lfsPointer)):
-		problem = "it is a Git LFS pointer to the file meant; fetch that with git lfs pull"
+		problem = "it is only a Git LFS pointer; fetch the file with git lfs pull"
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")), bytes.HasPrefix(data, []byte{0x80, 2}):
 		problem = "it looks like a PyTorch checkpoint; convert it to safetensors or GGUF"
 	}
 	return 0, fmt.Errorf("modelfile: %s: %w: %s", path, ErrNotModel, problem)
 }
 
-// lfsPointer is how the small file begins that stands in the place of a large one
-// in a repository cloned without Git LFS.
+// lfsPointer is the start of the small file that replaces a large one in a repository cloned
+// without Git LFS.
 const lfsPointer = "version https://git-lfs"

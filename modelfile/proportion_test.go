@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// proportion runs read and holds that it allocates no more than four bytes for each
-// of n, and a fixed amount.
+// proportion runs read and checks that it allocates at most four bytes for each of n bytes, plus a
+// fixed amount.
 func proportion(t *testing.T, n int, read func()) {
 	t.Helper()
 	const fixed = 33 << 20
@@ -26,7 +26,7 @@ func proportion(t *testing.T, n int, read func()) {
 	}
 }
 
-// numbered joins n texts made of their numbers.
+// numbered returns n formatted numbers, joined.
 func numbered(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
@@ -38,8 +38,8 @@ func numbered(n int, format string) string {
 	return b.String()
 }
 
-// dense are JSON values of some megabytes in which a few bytes of text make a
-// value that takes many more.
+// dense returns JSON values of a few megabytes in which a few bytes of text expand to a much larger
+// value.
 func dense() map[string]string {
 	const size = 4 << 20
 	array := func(element string) string {
@@ -97,7 +97,7 @@ func TestJSONInProportion(t *testing.T) {
 	}
 }
 
-// What nobody wants of a header or an index is read past, whatever it is.
+// Unused parts of a header or an index are skipped, whatever they are.
 func TestUnwantedJSONTakesNothing(t *testing.T) {
 	for name, value := range dense() {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestUnwantedJSONTakesNothing(t *testing.T) {
 	}
 }
 
-// A header and an index full of the shortest tensors are in proportion too.
+// A header and an index full of the shortest tensors stay in proportion too.
 func TestManyTensors(t *testing.T) {
 	const n = 80_000
 	header := "{" + numbered(n, `"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`) + "}"
@@ -143,7 +143,7 @@ func TestManyTensors(t *testing.T) {
 	})
 	short := `{"weight_map":{` + numbered(1_000_000, `"%d":""`) + "}}"
 	dir = folder(t, map[string]string{"model.safetensors.index.json": strings.ReplaceAll(short, `""`, `"a"`)})
-	proportion(t, len(short)+len(short)/4, func() { // the file is read into memory besides
+	proportion(t, len(short)+len(short)/4, func() { // the file is also read into memory
 		_, err := modelfile.Open(dir)
 		wantError(t, err, modelfile.ErrFormat, "model.safetensors.index.json", "out of proportion")
 	})
@@ -154,8 +154,8 @@ func TestManyTensors(t *testing.T) {
 	})
 }
 
-// The files with the most members that hubs have are tokenizer_config.json with
-// thousands of added tokens.
+// The files with the most members on hubs are tokenizer_config.json files with thousands of added
+// tokens.
 func TestLargeConfigs(t *testing.T) {
 	const n = 20_000
 	text := `{"added_tokens_decoder":{` + numbered(n, `"%d": {
@@ -188,7 +188,7 @@ func TestConfigTooLarge(t *testing.T) {
 	wantError(t, err, modelfile.ErrFormat, path, "17825792 bytes")
 }
 
-// Objects of many members hold duplicates as those of few do.
+// Large objects treat duplicates like small ones.
 func TestParseJSONManyDuplicates(t *testing.T) {
 	text := `{"first":0,` + numbered(20, `"k%d":1`) + `,"first":2,` + numbered(20, `"k%d":{"x":3}`) + `,"first":{"y":4}}`
 	m, err := modelfile.ParseJSON("config.json", []byte(text))

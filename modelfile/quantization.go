@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// conventions are those that can be read, by the quant_method that config.json names.
+// conventions are the supported conventions, by the quant_method in config.json.
 var conventions = map[string]func(*quantization) *convention{
 	"fp8":                blockFP8,
 	"fbgemm_fp8":         rowFP8,
@@ -17,13 +17,13 @@ var conventions = map[string]func(*quantization) *convention{
 	"mxfp4":              mxfp4,
 }
 
-// supportedMethods says what the conventions are, for errors.
+// supportedMethods lists the conventions for error messages.
 const supportedMethods = "supported are fp8, fbgemm_fp8, modelopt with FP8, compressed-tensors with float-quantized or 4-bit pack-quantized, " +
 	"gptq and awq with 4 bits, mxfp4; use those, the model's bf16 files or a GGUF"
 
-// A quantization reads what config.json says about how weights are quantised. The
-// first value that is missing, of the wrong type or not supported is kept as an
-// error, so that a convention reads as a list.
+// A quantization reads the description of quantized weights in config.json. It keeps the first
+// error, about a value that is missing, has the wrong type or is not supported, so that a
+// convention reads as a list.
 type quantization struct {
 	meta   *Meta
 	file   string // config.json
@@ -31,8 +31,8 @@ type quantization struct {
 	err    error
 }
 
-// quantizationOf is the convention that config.json, flattened, names; nil where it
-// names none.
+// quantizationOf returns the convention that config.json, flattened, names. It returns nil if
+// config.json names none.
 func quantizationOf(m *Meta, file string) (*convention, error) {
 	for _, prefix := range []string{"quantization_config", "compression_config"} {
 		q := &quantization{meta: m, file: file, prefix: prefix + "."}
@@ -45,9 +45,9 @@ func quantizationOf(m *Meta, file string) (*convention, error) {
 		switch {
 		case q.err != nil:
 		case method == "":
-			q.failf(ErrUnsupported, "quant_method", "missing, so that nobody knows how the weights are quantised; %s", supportedMethods)
+			q.failf(ErrUnsupported, "quant_method", "missing, so it is unknown how the weights are quantized; %s", supportedMethods)
 		case read == nil:
-			q.failf(ErrUnsupported, "quant_method", "weights quantised by %s; %s", clip(method), supportedMethods)
+			q.failf(ErrUnsupported, "quant_method", "weights quantized by %s; %s", clip(method), supportedMethods)
 		default:
 			c := read(q)
 			return c, q.err
@@ -63,14 +63,13 @@ func (q *quantization) failf(kind error, key, format string, args ...any) {
 	}
 }
 
-// has reports whether there is a value other than null.
+// has reports whether key has a value other than null.
 func (q *quantization) has(key string) bool {
 	t := q.meta.Type(q.prefix + key)
 	return t != "" && t != "null"
 }
 
-// any reports whether there is a value other than null and empty objects under a key
-// that begins so.
+// any reports whether a key with this prefix has a value other than null or an empty object.
 func (q *quantization) any(key string) bool {
 	return slices.ContainsFunc(q.meta.Keys(), func(k string) bool {
 		t := q.meta.Type(k)
@@ -78,7 +77,7 @@ func (q *quantization) any(key string) bool {
 	})
 }
 
-// text is the string under key, or def where there is none.
+// text returns the string at key, or def if there is none.
 func (q *quantization) text(key, def string) string {
 	if !q.has(key) {
 		return def
@@ -90,7 +89,7 @@ func (q *quantization) text(key, def string) string {
 	return s
 }
 
-// flag is the truth value under key, false where there is none.
+// flag returns the bool at key, or false if there is none.
 func (q *quantization) flag(key string) bool {
 	if !q.has(key) {
 		return false
@@ -102,7 +101,7 @@ func (q *quantization) flag(key string) bool {
 	return v
 }
 
-// integer is the number under key, which must be there.
+// integer returns the number at key. A missing key is an error.
 func (q *quantization) integer(key string) int {
 	n, ok := q.meta.Int(q.prefix + key)
 	switch {
@@ -115,8 +114,8 @@ func (q *quantization) integer(key string) int {
 	return int(n)
 }
 
-// only fails unless the string under key, or def where there is none, is one of
-// those that are supported; case does not matter.
+// only returns the string at key, or def if there is none. It fails unless the string is one of
+// supported, ignoring case.
 func (q *quantization) only(key, def string, supported ...string) string {
 	s := strings.ToLower(q.text(key, def))
 	if !slices.Contains(supported, s) {
@@ -125,17 +124,17 @@ func (q *quantization) only(key, def string, supported ...string) string {
 	return s
 }
 
-// bits fails unless the numbers of weights have 4 bits.
+// bits fails unless the number of bits at key is 4.
 func (q *quantization) bits(key string) {
 	if n := q.integer(key); n != 4 {
 		q.failf(ErrUnsupported, key, "numbers of %d bits; supported are those of 4", n)
 	}
 }
 
-// wholeGroup is the size of a group that is as long as a row.
+// wholeGroup is the size of a group that spans a whole row.
 const wholeGroup = -1
 
-// group is how many elements of a row share a scale.
+// group returns how many elements of a row share a scale.
 func (q *quantization) group(key string) int {
 	n := q.integer(key)
 	switch {
@@ -148,7 +147,7 @@ func (q *quantization) group(key string) int {
 	return n
 }
 
-// block is the rows and columns that share a scale; ok is false where key has none.
+// block returns the rows and columns that share a scale. ok is false if key has no value.
 func (q *quantization) block(key string) (shape [2]int, ok bool) {
 	if !q.has(key) {
 		return shape, false
@@ -166,5 +165,5 @@ func (q *quantization) block(key string) (shape [2]int, ok bool) {
 	return [2]int{int(list[0]), int(list[1])}, true
 }
 
-// blockElems are the elements of a block of every format that weights are read as.
+// blockElems is the number of elements in a block of every format that weights are converted to.
 const blockElems = 32

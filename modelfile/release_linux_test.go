@@ -11,8 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// resident is how much of the mapping that data lies in is in the memory of the
-// process, in bytes.
+// resident returns how many bytes of the mapping that contains data are in the process's memory.
 func resident(t *testing.T, data []byte) int {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/smaps")
@@ -34,7 +33,7 @@ func resident(t *testing.T, data []byte) int {
 	return 0
 }
 
-// touch brings all pages of data into the memory of the process.
+// touch reads all pages of data, which brings them into memory.
 func touch(data []byte) {
 	var all byte
 	for _, x := range data {
@@ -43,8 +42,8 @@ func touch(data []byte) {
 	runtime.KeepAlive(all)
 }
 
-// The pages that a tensor has for itself leave the process, those that it shares
-// with its neighbour and those of other files stay.
+// Release removes from memory the pages that belong to a tensor alone. Pages shared with a neighbor
+// and those of other files stay.
 func TestReleaseLetsGo(t *testing.T) {
 	f, other := large(t), large(t)
 	page := uintptr(os.Getpagesize())
@@ -67,7 +66,7 @@ func TestReleaseLetsGo(t *testing.T) {
 		if name == "a" || name == "c" {
 			hi = hi / page * page // the next tensor begins within the page
 		} else {
-			hi = (hi + page - 1) / page * page // the file ends with it
+			hi = (hi + page - 1) / page * page // the tensor is the last of the file
 		}
 		if got, want := before-resident(t, x.Data), int(hi-lo); got != want {
 			t.Errorf("releasing tensor %s lets go of %d bytes, want its own pages, %d", name, got, want)
@@ -78,7 +77,7 @@ func TestReleaseLetsGo(t *testing.T) {
 	}
 }
 
-// A derived tensor that is released lets go of what it is made of.
+// Releasing a derived tensor releases its parts.
 func TestReleaseTensorLetsGo(t *testing.T) {
 	l := modeltest.LayoutOf(t, "gptq")
 	raw, _ := stored(l, "x.weight", 512, 1024)

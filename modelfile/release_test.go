@@ -8,13 +8,13 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// pages is a tensor of some pages and a bit, whose values are all v.
+// pages returns a tensor of several pages and a remainder, with all values v.
 func pages(name string, v byte) *tensor.Tensor {
 	const size = 5<<16 + 100
 	return &tensor.Tensor{Name: name, DType: tensor.U8, Shape: []int{size}, Data: bytes.Repeat([]byte{v}, size)}
 }
 
-// large is a folder of two files with two tensors each, of some pages.
+// large returns a folder of two files with two tensors each, of several pages.
 func large(t *testing.T) *modelfile.File {
 	t.Helper()
 	write := func(tensors ...*tensor.Tensor) string {
@@ -32,7 +32,7 @@ func large(t *testing.T) *modelfile.File {
 	}))
 }
 
-// What is released stays readable.
+// Released data stays readable.
 func TestRelease(t *testing.T) {
 	f := large(t)
 	for round := range 2 {
@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// Memory that is no part of the file would lose what it holds.
+// Release ignores memory outside the file, which would lose its content.
 func TestReleaseOthers(t *testing.T) {
 	f := large(t)
 	heap := bytes.Repeat([]byte{7}, 1<<20)

@@ -19,14 +19,14 @@ func TestRemotePaths(t *testing.T) {
 		_, err := modelfile.Open(path)
 		wantError(t, err, modelfile.ErrNotModel, path, "realizar reads local files", "download the model first")
 	}
-	// A folder of that name changes nothing.
+	// A folder with that name changes nothing.
 	if err := os.MkdirAll(filepath.Join("s3:", "bucket"), 0o700); err == nil {
 		_, err := modelfile.Open("s3://bucket")
 		wantError(t, err, modelfile.ErrNotModel, "download")
 	}
 }
 
-// What is no address is a path as any other.
+// A text that is no address is an ordinary path.
 func TestPathsLikeAddresses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"https:/host", "://host", "1a://host", "c:model.gguf", "a_b://host", "models/https://host"} {

@@ -10,19 +10,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// safetensors, as huggingface/safetensors describes it: the length of the header
-// in 8 bytes, little-endian; the header, a JSON object of tensors by name; the
-// tensors' data, without gaps.
+// safetensors, as huggingface/safetensors describes it: the length of the header in 8 bytes,
+// little-endian; the header, a JSON object of tensors by name; the data of the tensors, without
+// gaps.
 const (
 	safetensorsPrefix      = 8           // bytes of the header's length
 	safetensorsMaxHeader   = 100_000_000 // bytes, the limit of the reference implementation
 	safetensorsMetadataKey = "__metadata__"
-	// The most dimensions that any program gives a tensor: those of NumPy.
+	// The most dimensions that any program gives a tensor: the limit of NumPy.
 	safetensorsMaxDims = 64
 )
 
-// Bytes that a tensor takes: its description, and besides it and the name the
-// tensor and its places in slices and a map that have grown to their number.
+// The memory in bytes that a tensor takes: its description, and, besides that and the name, the
+// tensor and its slots in slices and a map that have grown to size.
 const (
 	safetensorsEntryBytes  = 72
 	safetensorsTensorBytes = 256
@@ -34,11 +34,11 @@ type safetensorsEntry struct {
 	dtype      tensor.DType
 	shape      []int
 	begin, end int // of the data, from the end of the header
-	at         int // where the description stands in the header
+	at         int // position of the description in the header
 }
 
-// readSafetensors reads the tensors of a safetensors file, as views of data in
-// the order of their data.
+// readSafetensors reads the tensors of a safetensors file. They are views of data, sorted by their
+// position in the file.
 func readSafetensors(file string, data []byte, memory *allowance) ([]*tensor.Tensor, error) {
 	if len(data) < safetensorsPrefix {
 		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
@@ -48,7 +48,7 @@ func readSafetensors(file string, data []byte, memory *allowance) ([]*tensor.Ten
 	body := data[safetensorsPrefix:]
 	if n > safetensorsMaxHeader || n > uint64(len(body)) {
 		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
-			Problem: fmt.Sprintf("a header of %d bytes, where the file has %d more and %d are allowed",
+			Problem: fmt.Sprintf("a header of %d bytes, but %d bytes follow in the file and %d are allowed",
 				n, len(body), safetensorsMaxHeader)}
 	}
 	r := &safetensorsReader{
@@ -118,11 +118,11 @@ func (r *safetensorsReader) header() ([]safetensorsEntry, error) {
 }
 
 func (r *safetensorsReader) twice(name string, at int) error {
-	return r.malformed(name, at, "the name stands twice in the header")
+	return r.malformed(name, at, "the name appears twice in the header")
 }
 
-// entry reads the description of one tensor; at is where its name stands, which may
-// be a view of the text.
+// entry reads the description of one tensor. at is the position of its name. The name may be a view
+// of the text.
 func (r *safetensorsReader) entry(view []byte, at int) (safetensorsEntry, error) {
 	s := &r.scanner
 	e := safetensorsEntry{at: at}
@@ -145,7 +145,7 @@ func (r *safetensorsReader) entry(view []byte, at int) (safetensorsEntry, error)
 		which := slices.Index(members[:], string(key))
 		if which >= 0 {
 			if given[which] {
-				return e, r.malformed(name, at, "%s stands twice", members[which])
+				return e, r.malformed(name, at, "%s appears twice", members[which])
 			}
 			given[which] = true
 		}
@@ -177,7 +177,7 @@ func (r *safetensorsReader) entry(view []byte, at int) (safetensorsEntry, error)
 	return e, nil
 }
 
-// dtype reads the number format of a tensor.
+// dtype reads the format of a tensor.
 func (r *safetensorsReader) dtype(e *safetensorsEntry) error {
 	s := &r.scanner
 	s.peek()
@@ -190,7 +190,7 @@ func (r *safetensorsReader) dtype(e *safetensorsEntry) error {
 		return err
 	}
 	name := string(text)
-	d, err := tensor.ParseDType(name[:min(len(name), 32)]) // no format's name is as long
+	d, err := tensor.ParseDType(name[:min(len(name), 32)]) // longer than any format's name
 	if err != nil || d.Quantized() || d.String() != name {
 		return r.error(ErrUnsupported, e.name, at, "dtype %s", clip(name))
 	}
@@ -198,8 +198,7 @@ func (r *safetensorsReader) dtype(e *safetensorsEntry) error {
 	return nil
 }
 
-// offsets reads where the data of a tensor begins and ends; at is where the
-// member stands.
+// offsets reads the range of a tensor's data. at is the position of the member.
 func (r *safetensorsReader) offsets(e *safetensorsEntry, at int) error {
 	offsets, err := r.integers(e.name)
 	if err != nil {
@@ -212,7 +211,7 @@ func (r *safetensorsReader) offsets(e *safetensorsEntry, at int) error {
 	return nil
 }
 
-// integers reads a short array of integers that are not negative.
+// integers reads a short array of non-negative integers.
 func (r *safetensorsReader) integers(name string) ([]int, error) {
 	s := &r.scanner
 	var list [safetensorsMaxDims]int
@@ -225,7 +224,7 @@ func (r *safetensorsReader) integers(name string) ([]int, error) {
 			return nil, r.error(ErrUnsupported, name, at, "more than %d dimensions", len(list))
 		}
 		if s.pos < len(s.data) && s.data[s.pos] == '"' {
-			return nil, r.malformed(name, at, "a string where an integer of at least 0 is due")
+			return nil, r.malformed(name, at, "a string, want an integer of at least 0")
 		}
 		v, err := s.scalar()
 		if err != nil {
@@ -233,7 +232,7 @@ func (r *safetensorsReader) integers(name string) ([]int, error) {
 		}
 		i, ok := v.(int64)
 		if !ok || i < 0 || int64(int(i)) != i {
-			return nil, r.malformed(name, at, "%v where an integer of at least 0 is due", v)
+			return nil, r.malformed(name, at, "%v, want an integer of at least 0", v)
 		}
 		list[n] = int(i)
 		n++
@@ -250,8 +249,8 @@ func (r *safetensorsReader) integers(name string) ([]int, error) {
 	return append(make([]int, 0, n), list[:n]...), nil
 }
 
-// views makes tensors of their descriptions, sorted by the place of their data,
-// which must cover the rest of the file without gap or overlap.
+// views creates tensors from their descriptions, sorted by offset. Their data must cover the rest
+// of the file without gaps or overlaps.
 func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor, error) {
 	slices.SortFunc(entries, func(a, b safetensorsEntry) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.at, b.at))
@@ -268,15 +267,15 @@ func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor,
 			return nil, r.malformed(e.name, e.at, "data_offsets %d to %d in %d bytes of data", e.begin, e.end, len(r.data))
 		}
 		if e.end-e.begin != size {
-			return nil, r.malformed(e.name, e.at, "%v %v takes %d bytes and data_offsets %d to %d give it %d",
+			return nil, r.malformed(e.name, e.at, "%v %v takes %d bytes, but data_offsets %d to %d give it %d",
 				e.dtype, e.shape, size, e.begin, e.end, e.end-e.begin)
 		}
 		if e.begin < covered {
-			return nil, r.malformed(e.name, e.at, "data from %d on overlaps that of tensor %s, which ends at %d",
+			return nil, r.malformed(e.name, e.at, "data from byte %d overlaps that of tensor %s, which ends at %d",
 				e.begin, clip(last), covered)
 		}
 		if e.begin > covered {
-			return nil, r.malformed(e.name, e.at, "%d bytes before its data, from %d on, belong to no tensor",
+			return nil, r.malformed(e.name, e.at, "the %d bytes before its data, from byte %d, belong to no tensor",
 				e.begin-covered, covered)
 		}
 		covered, last = e.end, e.name

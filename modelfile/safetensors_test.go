@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// rawSafetensors makes a file of a header as given and n bytes of data.
+// rawSafetensors returns a file with this header and n bytes of data.
 func rawSafetensors(header string, n int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	b = append(b, header...)
@@ -78,8 +78,8 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	})
 }
 
-// The header as the reference implementation writes it, with members in any order,
-// white space, metadata, members of the future, and escapes in names.
+// A header as the reference implementation writes it, but with members in any order, white space,
+// metadata, unknown members, and escapes in names.
 func TestSafetensorsHeader(t *testing.T) {
 	data := rawSafetensors(` {"__metadata__": {"format":"pt"},
 		"b\u00e9\ud83d\ude00": {"data_offsets":[4,10], "shape": [ 3 ], "dtype":"BF16", "new": [{"x": null}]},
@@ -118,7 +118,7 @@ func TestSafetensorsThatLies(t *testing.T) {
 		{"entry is a list", rawSafetensors(`{"w":[]}`, 0), modelfile.ErrFormat, []string{"'['"}},
 		{"name twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0),
 			modelfile.ErrFormat, []string{`"w"`, "twice"}},
-		{"shape twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape stands twice"}},
+		{"shape twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape appears twice"}},
 		{"no dtype", rawSafetensors(`{"w":{"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "dtype is missing"}},
 		{"no shape", rawSafetensors(`{"w":{"dtype":"U8","data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape is missing"}},
 		{"no offsets", rawSafetensors(`{"w":{"dtype":"U8","shape":[0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "data_offsets is missing"}},

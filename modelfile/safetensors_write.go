@@ -12,13 +12,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// WriteSafetensors writes tensors as a safetensors file, the widest elements
-// first and then by name, which keeps every tensor aligned to its elements.
+// WriteSafetensors writes tensors as a safetensors file, sorted by decreasing element size and then
+// by name, which aligns every tensor to its elements.
 //
-// It returns an error, before anything is written, when a tensor is not valid
-// ([tensor.Tensor.Validate]), when the format cannot hold it (a block
-// quantization, which wraps [ErrUnsupported]; a name that is not printable UTF-8 or
-// that stands twice), and otherwise the error of w.
+// It returns an error before writing anything if a tensor is not valid ([tensor.Tensor.Validate])
+// or the format cannot hold it: a block quantization, which wraps [ErrUnsupported], or a name that
+// is duplicate or not printable UTF-8. Later errors are those of w.
 func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 	type entry struct {
 		DType   string `json:"dtype"`
@@ -41,7 +40,7 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 				clip(t.Name), t.DType, ErrUnsupported)
 		}
 		if seen[t.Name] || t.Name == safetensorsMetadataKey || !printable(t.Name) {
-			return fmt.Errorf("modelfile: writing safetensors: tensor %s: the name stands twice, is reserved or is not printable UTF-8",
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: the name is duplicate, reserved or not printable UTF-8",
 				clip(t.Name))
 		}
 		seen[t.Name] = true
@@ -51,7 +50,7 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 		}
 		shape := t.Shape
 		if shape == nil {
-			shape = []int{} // a nil slice would be written as null
+			shape = []int{} // encoding/json writes a nil slice as null
 		}
 		value, err := json.Marshal(entry{t.DType.String(), shape, [2]int{offset, offset + t.Size()}})
 		if err != nil {

@@ -8,22 +8,22 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// FP8 checkpoints: X.weight [N, K] of E4M3 numbers, and scales that they are
-// multiplied by, X.weight_scale or, in DeepSeek's convention, X.weight_scale_inv. One
-// scale is for all of the weight, for a row of it, or for a block of rows and
-// columns; the blocks at the end may be smaller. They become [tensor.F8_E4M3_32].
+// FP8 checkpoints have X.weight [N, K] of E4M3 numbers, and scales to multiply them by:
+// X.weight_scale, or X.weight_scale_inv in DeepSeek's convention. A scale is for the whole weight,
+// for a row, or for a block of rows and columns; the last blocks may be smaller. The weights become
+// [tensor.F8_E4M3_32].
 
-// blockFP8 is quant_method fp8.
+// blockFP8 implements quant_method fp8.
 func blockFP8(q *quantization) *convention {
 	q.only("fmt", "e4m3", "e4m3", "float8_e4m3fn")
 	block, ok := q.block("weight_block_size")
 	return fp8(&fp8Scales{block: block, blocks: ok})
 }
 
-// rowFP8 is quant_method fbgemm_fp8.
+// rowFP8 implements quant_method fbgemm_fp8.
 func rowFP8(*quantization) *convention { return fp8(&fp8Scales{}) }
 
-// modeloptFP8 is quant_method modelopt.
+// modeloptFP8 implements quant_method modelopt.
 func modeloptFP8(q *quantization) *convention {
 	key := "quant_algo"
 	if !q.has(key) {
@@ -37,10 +37,10 @@ func fp8(s *fp8Scales) *convention {
 	return &convention{weight: s.weight, parts: []string{".weight_scale", ".weight_scale_inv"}, activations: activationScales}
 }
 
-// fp8Scales say what of a weight shares a scale.
+// fp8Scales describes which elements of a weight share a scale.
 type fp8Scales struct {
 	blocks bool
-	block  [2]int // rows and columns; where there are no blocks, scales tell by their shape
+	block  [2]int // rows and columns; without blocks, the shape of the scales decides
 }
 
 func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error) {
@@ -52,12 +52,12 @@ func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error
 	}
 	base, ok := strings.CutSuffix(t.Name, ".weight")
 	if !ok {
-		return fail(t, ErrUnsupported, "numbers of %v, whose scale is searched for by a name that ends in .weight", t.DType)
+		return fail(t, ErrUnsupported, "numbers of %v, whose name must end in .weight to find their scale", t.DType)
 	}
 	scale, inverse := a.part(t.Name+"_scale"), a.part(t.Name+"_scale_inv")
 	switch {
 	case scale == nil && inverse == nil:
-		return fail(t, ErrFormat, "numbers of %v without the scale that they are multiplied by: no %s and no %s",
+		return fail(t, ErrFormat, "numbers of %v without a scale: no %s and no %s",
 			t.DType, clip(base+".weight_scale"), clip(base+".weight_scale_inv"))
 	case scale != nil && inverse != nil:
 		return fail(t, ErrFormat, "two tensors of scales: %s and %s", clip(scale.Name), clip(inverse.Name))
@@ -90,18 +90,17 @@ func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error
 	return &tensor.Tensor{Name: t.Name, DType: tensor.F8_E4M3_32, Shape: t.Shape, Source: w}, nil
 }
 
-// largestE4M3 is the largest number of E4M3.
+// largestE4M3 is the largest number that E4M3 represents.
 const largestE4M3 = 448
 
-// A scaledFP8 is a weight of numbers and scales.
+// A scaledFP8 is a weight of FP8 numbers and scales.
 type scaledFP8 struct {
 	codes, scale *tensor.Tensor
 	rows, cols   int // that share a scale
-	across       int // scales that a row has
+	across       int // scales per row
 }
 
-// grid finds what shares a scale. It reports whether the scales are as many as that
-// takes.
+// grid determines which elements share a scale. It reports whether the number of scales matches.
 func (w *scaledFP8) grid(s *fp8Scales) bool {
 	n, k, shape := w.codes.Shape[0], w.codes.Shape[1], w.scale.Shape
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// special makes what is no regular file at a path, by what it is; want is what an
-// error must say of it.
+// special creates files at a path that are not regular files, by kind. want is expected in the
+// error.
 var special = []struct {
 	what string
 	make func(t *testing.T, path string) error
@@ -25,7 +25,7 @@ var special = []struct {
 	{"folder", func(_ *testing.T, path string) error { return os.Mkdir(path, 0o700) }, "a folder"},
 	{"named pipe", func(_ *testing.T, path string) error { return unix.Mkfifo(path, 0o600) }, "a named pipe"},
 	{"socket", func(t *testing.T, path string) error {
-		// A socket's path is short, whatever the folder.
+		// A socket's path must be short, whatever the folder.
 		t.Chdir(filepath.Dir(path))
 		l, err := net.Listen("unix", filepath.Base(path))
 		if err == nil {
@@ -34,7 +34,7 @@ var special = []struct {
 		return err
 	}, "a socket"},
 	{"device", func(_ *testing.T, path string) error { return os.Symlink("/dev/zero", path) }, "a device"},
-	{"link to nothing", func(_ *testing.T, path string) error { return os.Symlink("nothing", path) }, "leads to no file"},
+	{"link to nothing", func(_ *testing.T, path string) error { return os.Symlink("nothing", path) }, "target does not exist"},
 	{"link to itself", func(_ *testing.T, path string) error { return os.Symlink(filepath.Base(path), path) }, "too many levels of symbolic links"},
 	{"link to a folder", func(t *testing.T, path string) error { return os.Symlink(t.TempDir(), path) }, "a folder"},
 	{"link to a named pipe", func(_ *testing.T, path string) error {
@@ -45,9 +45,8 @@ var special = []struct {
 	}, "a named pipe"},
 }
 
-// What stands in the place of any file of a model, and is none, must not be
-// opened: a named pipe would wait for a writer for ever, and /dev/zero does not
-// end.
+// A special file in place of any file of a model must not be opened: a named pipe would block
+// forever without a writer, and /dev/zero has no end.
 func TestSpecialFiles(t *testing.T) {
 	hub := map[string]string{
 		"model.safetensors": shard(t, nil), "config.json": "{}", "tokenizer.json": "{}", "chat_template.jinja": "",
@@ -61,8 +60,8 @@ func TestSpecialFiles(t *testing.T) {
 	split := splitModel(t)
 	for _, test := range []struct {
 		files  map[string]string
-		name   string // of the file that is none
-		opened string // within the folder
+		name   string // the special file
+		opened string // the path to open, within the folder
 	}{
 		{hub, "model.safetensors", ""},
 		{hub, "model.safetensors", "model.safetensors"},
@@ -82,7 +81,7 @@ func TestSpecialFiles(t *testing.T) {
 	} {
 		for _, s := range special {
 			if test.opened == test.name && s.want == "a folder" {
-				continue // which is a path to open
+				continue // a folder is a valid path to open
 			}
 			t.Run(s.what+" "+test.name, func(t *testing.T) {
 				dir := folder(t, test.files)
@@ -93,7 +92,7 @@ func TestSpecialFiles(t *testing.T) {
 				if err := s.make(t, path); err != nil {
 					t.Skipf("this system makes none: %v", err)
 				}
-				f, n, err := measuredOpen(filepath.Join(dir, test.opened))
+				f, n, err := openMeasured(filepath.Join(dir, test.opened))
 				if err == nil {
 					f.Close()
 					t.Fatal("no error")
@@ -111,7 +110,7 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// A folder in which a folder stands where the list of files would be.
+// A folder in which folders have the names of model files.
 func TestFolderOfFolders(t *testing.T) {
 	dir := folder(t, map[string]string{"a.gguf/x": "", "b.safetensors/x": ""})
 	wantError(t, openHostile(t, dir), modelfile.ErrNotModel, dir, "a.gguf, b.safetensors")

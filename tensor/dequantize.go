@@ -6,34 +6,31 @@ import (
 	"math"
 )
 
-// Dequantize writes to dst the values that the blocks of src stand for; all of
-// len(dst) elements, which must be exactly those that src holds. It allocates
-// nothing. Integers and F64 are rounded to the nearest float32, and BOOL is 0
-// or 1.
+// Dequantize writes the values of the blocks in src to dst. dst must have exactly as many elements
+// as src holds. It allocates nothing. Integers and F64 are rounded to the nearest float32, and BOOL
+// is 0 or 1.
 //
-// The block formats are those of ggml; products and sums are each rounded to
-// float32, in the order in which ggml's reference computes them, on every
-// machine.
+// The block formats are those of ggml. Products and sums are each rounded to float32, in the order
+// of ggml's reference, on every machine.
 //
-// It returns an error that wraps [ErrDType] when d names no format and one that
-// wraps [ErrSize] when the sizes disagree; nothing is written then.
+// The error wraps [ErrDType] if d is not a known format, and [ErrSize] if the sizes disagree; then
+// nothing is written.
 func Dequantize(d DType, dst []float32, src []byte) error {
 	size, err := d.Size(len(dst))
 	if err != nil {
 		return err
 	}
 	if size != len(src) {
-		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes and there are %d", ErrSize, len(dst), d, size, len(src))
+		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes, but src has %d", ErrSize, len(dst), d, size, len(src))
 	}
 	formats[d].decode(dst, src)
 	return nil
 }
 
-// f16At returns the binary16 number in the first two bytes of b, the form in
-// which blocks hold their scales.
+// f16At returns the binary16 number in the first two bytes of b, the form of blocks' scales.
 func f16At(b []byte) float32 { return F16ToF32(uint16(b[0]) | uint16(b[1])<<8) }
 
-// The values of plain numbers.
+// Decoders of unquantized numbers.
 
 func decodeF32(dst []float32, src []byte) {
 	for i := range dst {

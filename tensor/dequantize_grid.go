@@ -5,26 +5,25 @@ import (
 	"math/bits"
 )
 
-// Formats of 1 to 3 bits, in blocks of 256: values are points of a grid, see grid.go,
-// and those whose levels are all positive have signs beside them. Eight groups of 32
-// lie after each other; a scale counts halves, or odd numbers.
+// Formats of 1 to 3 bits, in blocks of 256: values are points of a grid, see grid.go. Formats whose
+// levels are all positive also store signs. A block has eight consecutive groups of 32. The stored
+// n of a scale stands for n + 1/2 or 2n + 1.
 
-// signs7 returns eight signs of which seven are stored: the number of negative ones
-// is even.
+// signs7 returns eight signs of which seven are stored: the number of negative ones is even.
 func signs7(stored uint32) uint8 {
 	low := uint8(stored & 127)
 	return low | uint8(bits.OnesCount8(low)&1)<<7
 }
 
-// signed returns v, negated when bit j of signs is set.
+// signed returns v, negated if bit j of signs is set.
 func signed(v int8, signs uint8, j int) float32 {
 	negative := int8(signs >> j & 1)
 	return float32((v ^ -negative) + negative)
 }
 
-// IQ1_S is d f16, low bits of points [32], group words u16 [8]: of a word, three bits
-// a point are the points' upper ones, then three bits of scale and the sign of the
-// eighth that is added to all: d*(2*scale+1) * (point ± 1/8).
+// IQ1_S is d f16, low bits of points [32], group words u16 [8]. A word has three upper bits per
+// point, then three bits of scale and the sign of 1/8, which is added to all coordinates:
+// d*(2*scale+1) * (point ± 1/8).
 func dequantizeIQ1_S(dst []float32, src []byte) {
 	grid := iq1Grid()
 	for len(dst) > 0 {
@@ -46,7 +45,8 @@ func dequantizeIQ1_S(dst []float32, src []byte) {
 	}
 }
 
-// iq1Eighth is what the 1-bit formats add to the levels of a group.
+// iq1Eighth returns the 1/8 that the 1-bit formats add to the levels of a group, with a minus sign
+// unless negative is 0.
 func iq1Eighth(negative uint32) float32 {
 	if negative != 0 {
 		return -0.125
@@ -54,9 +54,9 @@ func iq1Eighth(negative uint32) float32 {
 	return 0.125
 }
 
-// IQ1_M is low bits of points [32], nibbles of their upper bits and signs of eighths
-// [16], words of scales u16 [4]: as IQ1_S, with an eighth for every point and a scale
-// of three bits for every 16 values; d is the upper nibbles of the words.
+// IQ1_M is low bits of points [32], nibbles of their upper bits and signs of 1/8 [16], words of
+// scales u16 [4]. It is like IQ1_S, with a sign of 1/8 for every point and a three-bit scale for
+// every 16 values. d is the upper nibbles of the words.
 func dequantizeIQ1_M(dst []float32, src []byte) {
 	grid := iq1Grid()
 	for len(dst) > 0 {
@@ -65,7 +65,7 @@ func dequantizeIQ1_M(dst []float32, src []byte) {
 		words := binary.LittleEndian.Uint64(b[48:])
 		d := iq1mScale(words)
 		for part := range 16 {
-			// Each word has the scales of four parts, three bits each.
+			// Each word has the three-bit scales of four parts.
 			scale := d * float32(2*(words>>(part/4*16+part%4*3)&7)+1)
 			for l := 2 * part; l < 2*part+2; l++ {
 				nibble := uint32(b[32+l/2] >> (l % 2 * 4))
@@ -80,13 +80,13 @@ func dequantizeIQ1_M(dst []float32, src []byte) {
 	}
 }
 
-// iq1mScale is d of IQ1_M.
+// iq1mScale returns d of IQ1_M.
 func iq1mScale(words uint64) float32 {
 	return F16ToF32(uint16(words>>12&0xf | words>>24&0xf0 | words>>36&0xf00 | words>>48&0xf000))
 }
 
-// IQ2_XXS is d f16, groups of points [4] and u32 [8]: of a word, seven bits a point
-// are its signs and the last four the scale: d*(scale+1/2)/4 * level.
+// IQ2_XXS is d f16, groups of points [4] and u32 [8]. A word has seven bits of signs per point; its
+// last four bits are the scale: d*(scale+1/2)/4 * level.
 func dequantizeIQ2_XXS(dst []float32, src []byte) {
 	grid := iq2xxsGrid()
 	for len(dst) > 0 {
@@ -108,8 +108,8 @@ func dequantizeIQ2_XXS(dst []float32, src []byte) {
 	}
 }
 
-// IQ2_XS is d f16, points u16 [32], scale nibbles [8]: nine bits of a point, seven of
-// its signs; a scale for every 16 values, d*(scale+1/2)/4 * level.
+// IQ2_XS is d f16, points u16 [32], scale nibbles [8]. A point has nine bits, and seven bits of
+// signs. Every 16 values have a scale: d*(scale+1/2)/4 * level.
 func dequantizeIQ2_XS(dst []float32, src []byte) {
 	grid := iq2xsGrid()
 	for len(dst) > 0 {
@@ -128,8 +128,8 @@ func dequantizeIQ2_XS(dst []float32, src []byte) {
 	}
 }
 
-// IQ2_S is d f16, low bits of points [32], signs [32], upper bits of points [8], scale
-// nibbles [8]: as IQ2_XS, with ten bits of a point, and every sign.
+// IQ2_S is d f16, low bits of points [32], signs [32], upper bits of points [8], scale nibbles [8].
+// It is like IQ2_XS, with ten bits per point and all eight signs.
 func dequantizeIQ2_S(dst []float32, src []byte) {
 	grid := iq2sGrid()
 	for len(dst) > 0 {
@@ -148,9 +148,8 @@ func dequantizeIQ2_S(dst []float32, src []byte) {
 	}
 }
 
-// IQ3_XXS is d f16, points [64], u32 [8]: two points of four values for each seven
-// bits of signs of a group's word, whose last four bits are the scale:
-// d*(scale+1/2)/2 * level.
+// IQ3_XXS is d f16, points [64], u32 [8]. A group's word has seven bits of signs for every two
+// points of four values; its last four bits are the scale: d*(scale+1/2)/2 * level.
 func dequantizeIQ3_XXS(dst []float32, src []byte) {
 	grid := iq3xxsGrid()
 	for len(dst) > 0 {
@@ -171,8 +170,8 @@ func dequantizeIQ3_XXS(dst []float32, src []byte) {
 	}
 }
 
-// IQ3_S is d f16, low bits of points [64], their ninth bits [8], signs [32], scale
-// nibbles [4]: groups of 32, d*(2*scale+1) * level.
+// IQ3_S is d f16, low bits of points [64], their ninth bits [8], signs [32], scale nibbles [4].
+// Groups of 32 are d*(2*scale+1) * level.
 func dequantizeIQ3_S(dst []float32, src []byte) {
 	grid := iq3sGrid()
 	for len(dst) > 0 {
@@ -191,7 +190,7 @@ func dequantizeIQ3_S(dst []float32, src []byte) {
 	}
 }
 
-// levelsIQ1 are the coordinates of the 1-bit formats' points, more and less an eighth.
+// levelsIQ1 returns the coordinates of the 1-bit formats' points plus and minus 1/8.
 func levelsIQ1() []float32 {
 	var all []float32
 	for _, point := range iq1Grid() {
@@ -202,7 +201,7 @@ func levelsIQ1() []float32 {
 	return all
 }
 
-// signedLevels are the coordinates of points, and their negatives.
+// signedLevels returns the coordinates of points, and their negatives.
 func signedLevels[P point4 | point8](points []P) []float32 {
 	var all []float32
 	for _, point := range points {

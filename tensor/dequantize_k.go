@@ -1,19 +1,19 @@
 package tensor
 
-// The K formats of ggml: super-blocks of 256 elements, whose groups of 16 or 32
-// have small integer scales (and minima) that share one or two f16 factors.
+// The K formats of ggml: super-blocks of 256 elements. Their groups of 16 or 32 have small integer
+// scales (and minima) that share one or two f16 factors.
 
-// Q2_K is (scale, min) nibbles [16], 2-bit q [64], d f16, dmin f16: groups of
-// 16, d*scale*q - dmin*min. A run of 32 bytes holds four runs of 32 elements,
-// two bits of each byte for one run.
+// Q2_K is (scale, min) nibbles [16], 2-bit q [64], d f16, dmin f16: groups of 16, d*scale*q -
+// dmin*min. A run of 32 bytes holds four runs of 32 elements; two bits of each byte belong to one
+// run.
 func dequantizeQ2_K(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[84]byte)(src), (*[256]float32)(dst)
 		src, dst = src[84:], dst[256:]
 		d, dmin := f16At(b[80:]), f16At(b[82:])
 		for group, sc := range b[:16] {
-			// Group g covers elements 16g to 16g+15: half g/8 of the block, two
-			// bits (g/2)%4 of the bytes, half g%2 of the 32 bytes.
+			// Group g has elements 16g to 16g+15. They are in half g/8 of the block, in two bits
+			// (g/2)%4 of the bytes, in half g%2 of the 32 bytes.
 			scale, low := d*float32(sc&15), dmin*float32(sc>>4)
 			qs := b[16+group/8*32+group%2*16:][:16]
 			out := y[group*16:][:16]
@@ -25,11 +25,10 @@ func dequantizeQ2_K(dst []float32, src []byte) {
 	}
 }
 
-// Q3_K is third bits [32], low 2-bit q [64], 6-bit scales [12], d f16: groups of
-// 16, d*(scale-32) * (q-4). The 2-bit parts lie as in Q2_K; element i has its third
-// bit in byte i%32, bit i/32. Of the 16 scales, byte j of the first 8 holds the
-// low nibbles of scales j and j+8, and byte 8+j%4 holds the upper two bits of scale
-// j at bit j/4*2.
+// Q3_K is third bits [32], low 2-bit q [64], 6-bit scales [12], d f16: groups of 16, d*(scale-32) *
+// (q-4). The 2-bit parts are laid out as in Q2_K; the third bit of element i is bit i/32 of byte
+// i%32. Of the 16 scales, byte j of the first 8 holds the low nibbles of scales j and j+8, and byte
+// 8+j%4 holds the upper two bits of scale j at bit j/4*2.
 func dequantizeQ3_K(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[110]byte)(src), (*[256]float32)(dst)
@@ -52,10 +51,10 @@ func dequantizeQ3_K(dst []float32, src []byte) {
 	}
 }
 
-// scaleMinK4 returns 6-bit scale and minimum j of the 8 pairs that Q4_K and Q5_K
-// pack into 12 bytes: those of the first four stand in the low 6 bits of bytes j and
-// j+4; those of the last four have their low nibbles in byte j+4 and their upper two
-// bits in the upper two of bytes j-4 and j.
+// scaleMinK4 returns 6-bit scale and minimum j of the 8 pairs that Q4_K and Q5_K pack into 12
+// bytes. Those of the first four are in the low 6 bits of bytes j and j+4. Those of the last four
+// have their low nibbles in byte j+4 and their upper two bits in the upper two bits of bytes j-4
+// and j.
 func scaleMinK4(j int, b *[12]byte) (scale, low uint8) {
 	if j < 4 {
 		return b[j] & 63, b[j+4] & 63
@@ -63,8 +62,8 @@ func scaleMinK4(j int, b *[12]byte) (scale, low uint8) {
 	return b[j+4]&15 | b[j-4]>>6<<4, b[j+4]>>4 | b[j]>>6<<4
 }
 
-// Q4_K is d f16, dmin f16, scales and minima [12], nibbles [128]: groups of 32,
-// d*scale*q - dmin*min. A run of 32 bytes holds two groups, the first low.
+// Q4_K is d f16, dmin f16, scales and minima [12], nibbles [128]: groups of 32, d*scale*q -
+// dmin*min. A run of 32 bytes holds two groups, the first one in the low nibbles.
 func dequantizeQ4_K(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[144]byte)(src), (*[256]float32)(dst)
@@ -86,8 +85,8 @@ func dequantizeQ4_K(dst []float32, src []byte) {
 	}
 }
 
-// Q5_K is d f16, dmin f16, scales and minima [12], fifth bits [32], nibbles [128]:
-// as Q4_K, with the fifth bit of element j of group g in byte j, bit g.
+// Q5_K is d f16, dmin f16, scales and minima [12], fifth bits [32], nibbles [128]. It is like Q4_K;
+// the fifth bit of element j of group g is bit g of byte j.
 func dequantizeQ5_K(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[176]byte)(src), (*[256]float32)(dst)
@@ -111,11 +110,10 @@ func dequantizeQ5_K(dst []float32, src []byte) {
 	}
 }
 
-// Q6_K is low nibbles [128], upper two bits [64], i8 scales [16], d f16: groups of
-// 16, d*scale * (q-32). Each half of 128 elements has 64 bytes of nibbles and 32 of
-// upper bits: elements j, j+32, j+64, j+96 take the low nibble of byte j, that of byte
-// j+32, the high nibble of byte j, that of byte j+32, and the four pairs of bits of
-// byte j.
+// Q6_K is low nibbles [128], upper two bits [64], i8 scales [16], d f16: groups of 16, d*scale *
+// (q-32). Each half of 128 elements has 64 bytes of nibbles and 32 bytes of upper bits. Elements j,
+// j+32, j+64 and j+96 have the low nibbles of bytes j and j+32, then their high nibbles, and the
+// four pairs of bits of byte j.
 func dequantizeQ6_K(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[210]byte)(src), (*[256]float32)(dst)
@@ -143,7 +141,7 @@ func dequantizeQ6_K(dst []float32, src []byte) {
 	}
 }
 
-// The functions below are the K formats' [Format.Groups].
+// [Format.Groups] of the K formats.
 
 func groupsQ2_K(scale, low *[16]float32, b []byte) {
 	d, dmin := f16At(b[80:]), f16At(b[82:])

@@ -2,11 +2,9 @@ package tensor
 
 import "math"
 
-// Formats of 4 bits whose codes are looked up in a table rather than counted
-// evenly. Nibbles are split in halves as in Q4_0.
+// Formats of 4 bits whose codes index a table of levels. Nibbles are split in halves as in Q4_0.
 
-// iq4Values and e2m1Values are what codes stand for in float32. Code 8 of E2M1 is the
-// negative zero.
+// iq4Values and e2m1Values are the float32 values of codes. Code 8 of E2M1 is negative zero.
 var (
 	iq4Values = func() (values [16]float32) {
 		for code, v := range iq4Table {
@@ -70,7 +68,7 @@ func dequantizeMXFP4(dst []float32, src []byte) {
 	}
 }
 
-// e8m0 returns 2^(e-127); 255 stands for NaN.
+// e8m0 returns 2^(e-127), or NaN for 255.
 func e8m0(e uint8) float32 {
 	switch e {
 	case 0: // below the normal numbers of float32

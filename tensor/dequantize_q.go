@@ -2,14 +2,13 @@ package tensor
 
 import "encoding/binary"
 
-// The first block formats of ggml: 32 elements, one scale, and for the _1
-// formats one minimum. Nibbles are split in halves: byte j holds element j low
-// and element j+16 high. The fifth bits of the Q5 formats stand together as 32
-// bits, one an element.
+// The first block formats of ggml: 32 elements, one scale, and for the _1 formats one minimum.
+// Nibbles are split in halves: byte j holds element j in its low and element j+16 in its high
+// nibble. The fifth bits of the Q5 formats are 32 consecutive bits, one per element.
 //
-// Loops read blocks as fixed-size arrays, which lets the compiler leave out the
-// bounds checks; float32(...) around a product keeps it from being fused with
-// the addition that follows, which would round differently on some machines.
+// Loops read blocks as fixed-size arrays, so that the compiler omits the bounds checks.
+// float32(...) around a product keeps it from being fused with the following addition, which would
+// round differently on some machines.
 
 // Q4_0 is d f16, nibbles [16]: d * (q-8).
 func dequantizeQ4_0(dst []float32, src []byte) {

@@ -2,15 +2,15 @@ package tensor
 
 // Formats of three values, -d, 0 and d, in blocks of 256 with one scale.
 
-// trit returns digit n of a byte as TQ1_0 writes five of them: q is a fraction of 256
-// whose digits of base 3 begin with the first value's, so that a product with 3^n puts
-// digit n before the point. Powers are those below.
+// trit returns digit n of a byte of TQ1_0, which holds five digits: q/256 is a fraction in base 3
+// whose first digit is that of the first value, so that multiplying by 3^n moves digit n before the
+// point. power is 3^n.
 func trit(q, power uint8) float32 { return float32(int(uint16(q*power)*3>>8) - 1) }
 
 var powersOf3 = [5]uint8{1, 3, 9, 27, 81}
 
-// TQ1_0 is digits [52], d f16: 32 bytes hold five runs of 32 values, 16 bytes five of
-// 16, and 4 bytes four of 4; a run has the same digit of each.
+// TQ1_0 is digits [52], d f16: 32 bytes hold five runs of 32 values, 16 bytes five runs of 16, and
+// 4 bytes four runs of 4. A run has the same digit of each byte.
 func dequantizeTQ1_0(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[54]byte)(src), (*[256]float32)(dst)
@@ -32,7 +32,7 @@ func dequantizeTQ1_0(dst []float32, src []byte) {
 	}
 }
 
-// levelsTQ1_0 are those of a digit of a byte: the same whichever digit it is.
+// levelsTQ1_0 returns the levels of a digit of a random byte, which are the same for each digit.
 func levelsTQ1_0() []float32 {
 	all := make([]float32, 256)
 	for q := range all {

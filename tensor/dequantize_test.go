@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// quantFormats are the formats that the reference data has.
+// quantFormats are the formats in the reference data.
 var quantFormats = []tensor.DType{
 	tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
 	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
@@ -24,13 +24,12 @@ var quantFormats = []tensor.DType{
 	tensor.TQ1_0, tensor.TQ2_0,
 }
 
-// TestDequantizeReference compares with blocks that gguf-py dequantised, two of
-// each format.
+// TestDequantizeReference compares with blocks that gguf-py dequantized, two of each format.
 func TestDequantizeReference(t *testing.T) {
 	compareQuants(t, filepath.Join("testdata", "quants.safetensors"))
 }
 
-// TestDequantizeConformance compares with the whole of that data.
+// TestDequantizeConformance compares with all of that data.
 func TestDequantizeConformance(t *testing.T) {
 	folder := os.Getenv("REALIZAR_CONFORMANCE")
 	if folder == "" {
@@ -58,8 +57,8 @@ func compareQuants(t *testing.T, path string) {
 	}
 }
 
-// safetensorsData reads a file of the project's own test data; the package that
-// reads such files stands above this one.
+// safetensorsData reads a file of the project's own test data. It cannot use modelfile, which
+// imports this package.
 func safetensorsData(t *testing.T, path string) func(name string) []byte {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -82,13 +81,13 @@ func safetensorsData(t *testing.T, path string) func(name string) []byte {
 	}
 }
 
-// A block's values are its scale times what its codes say: twice the scale gives
-// values twice as large, and the other sign their negatives, to the bit.
+// A block's values are proportional to its scale, to the bit: twice the scale gives twice the
+// values, and the negated scale gives the negated values.
 func TestDequantizeScales(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		format := rapid.SampledFrom([]struct {
 			dtype tensor.DType
-			at    int // byte at which the scale stands
+			at    int // offset of the scale
 		}{
 			{tensor.IQ1_S, 0}, {tensor.IQ2_XXS, 0}, {tensor.IQ2_XS, 0}, {tensor.IQ2_S, 0}, {tensor.IQ3_XXS, 0}, {tensor.IQ3_S, 0},
 			{tensor.TQ1_0, 52}, {tensor.TQ2_0, 64},
@@ -103,7 +102,7 @@ func TestDequantizeScales(t *testing.T) {
 			}
 			return v
 		}
-		scale := rapid.Uint16Range(0x0400, 0x77ff).Draw(t, "scale") // normal, as its double is
+		scale := rapid.Uint16Range(0x0400, 0x77ff).Draw(t, "scale") // normal, and so is its double
 		once, twice, negative := values(scale), values(scale+0x0400), values(scale^0x8000)
 		for i := range once {
 			if twice[i] != 2*once[i] || negative[i] != -once[i] {
@@ -147,12 +146,11 @@ func TestDequantizePlain(t *testing.T) {
 	}
 }
 
-// The extreme scales of MXFP4: 0 stands for 2^-127, which only a subnormal holds,
-// and 255 for NaN.
+// The extreme scales of MXFP4: 0 stands for 2^-127, which is subnormal, and 255 for NaN.
 func TestDequantizeMXFP4Scales(t *testing.T) {
 	for _, test := range []struct {
 		scale byte
-		want  float32 // of the code for 0.5
+		want  float32 // value of the code for 0.5
 	}{
 		{0, 0x1p-128}, {1, 0x1p-127}, {2, 0x1p-126}, {127, 0.5}, {254, 0x1p126}, {255, float32(math.NaN())},
 	} {

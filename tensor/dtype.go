@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A DType is a number format: a plain float or integer, a block quantization of
-// GGUF, or one that weights have in memory alone.
+// A DType is a number format: an unquantized float or integer, a block quantization of GGUF, or a
+// format that weights have only in memory.
 type DType uint8
 
-// The formats of weights: floats, the block quantizations of GGUF, and
-// F8_E4M3_32, which no file has.
+// The formats of weights: floats, the block quantizations of GGUF, and F8_E4M3_32, which no file
+// has.
 const (
 	F32 DType = iota
 	F16
@@ -42,15 +42,15 @@ const (
 	F8_E5M2
 	F64
 
-	// F8_E4M3_32 is realizar's own: what FP8 checkpoints store as numbers in one
-	// tensor and their scales in another becomes blocks of 32 elements, a float32
-	// scale and 32 numbers of E4M3, whatever part of the weight shares a scale
-	// there. A value is the product in float32.
+	// F8_E4M3_32 is realizar's own format for FP8 checkpoints, which store numbers in one tensor
+	// and their scales in another: blocks of 32 elements with a float32 scale and 32 E4M3 numbers,
+	// whatever part of the weight shares a scale in the checkpoint. A value is the product in
+	// float32.
 	F8_E4M3_32
 )
 
-// The formats that files hold beside weights. Integers in the place of a weight are
-// codes of a scheme that a format does not tell.
+// Formats in files that weights cannot have. Integers in place of a weight are the codes of some
+// quantization that the format does not tell.
 const (
 	I8 DType = iota + F8_E4M3_32 + 1
 	I16
@@ -63,8 +63,8 @@ const (
 	BOOL
 )
 
-// String returns the format's name as GGUF and safetensors write it, for
-// example "F32" or "Q4_K", and that of F8_E4M3_32 in their style.
+// String returns the format's name as in GGUF and safetensors, for example "F32" or "Q4_K", or for
+// F8_E4M3_32 a name in their style.
 func (d DType) String() string {
 	if !d.known() {
 		return fmt.Sprintf("DType(%d)", uint8(d))
@@ -72,8 +72,8 @@ func (d DType) String() string {
 	return formats[d].Name
 }
 
-// BlockLen returns the number of elements in a block: 1 for a plain format,
-// 32 or 256 for a quantization, and 0 for a value that names no format.
+// BlockLen returns the number of elements in a block: 1 for an unquantized format, 32 or 256 for a
+// quantization, and 0 if d is not a known format.
 func (d DType) BlockLen() int {
 	if !d.known() {
 		return 0
@@ -81,8 +81,7 @@ func (d DType) BlockLen() int {
 	return formats[d].BlockLen
 }
 
-// BlockBytes returns the number of bytes in a block, or 0 for a value that
-// names no format.
+// BlockBytes returns the number of bytes in a block, or 0 if d is not a known format.
 func (d DType) BlockBytes() int {
 	if !d.known() {
 		return 0
@@ -93,14 +92,12 @@ func (d DType) BlockBytes() int {
 // Quantized reports whether the format packs several elements into one block.
 func (d DType) Quantized() bool { return d.BlockLen() > 1 }
 
-// Weight reports whether weights may have the format: whether it is one of
-// [F32] to [F8_E4M3_32].
+// Weight reports whether weights may have the format: whether it is one of [F32] to [F8_E4M3_32].
 func (d DType) Weight() bool { return d <= F8_E4M3_32 }
 
-// Size returns the number of bytes that elems elements take. It returns an
-// error that wraps [ErrDType] when d names no format, and one that wraps
-// [ErrSize] when elems is negative, is not a multiple of the block, or takes
-// more bytes than an int can count.
+// Size returns the number of bytes that elems elements take. The error wraps [ErrDType] if d is not
+// a known format, and [ErrSize] if elems is negative, is not a multiple of the block, or takes more
+// bytes than an int can count.
 func (d DType) Size(elems int) (int, error) {
 	if !d.known() {
 		return 0, fmt.Errorf("tensor: %w: %v", ErrDType, d)
@@ -122,9 +119,9 @@ func (d DType) Size(elems int) (int, error) {
 
 func (d DType) known() bool { return int(d) < len(formats) }
 
-// ParseDType returns the format of that name, as [DType.String] writes it; case
-// does not matter. An unknown name is an error that wraps [ErrDType]. It knows
-// F8_E4M3_32 too, which a reader of files must refuse.
+// ParseDType returns the format with that name, as [DType.String] writes it; case does not matter.
+// The error for an unknown name wraps [ErrDType]. ParseDType knows F8_E4M3_32 too, which a reader
+// of files must refuse.
 func ParseDType(name string) (DType, error) {
 	for i := range formats {
 		if strings.EqualFold(formats[i].Name, name) {
@@ -134,8 +131,7 @@ func ParseDType(name string) (DType, error) {
 	return 0, fmt.Errorf("tensor: %w: %q", ErrDType, name)
 }
 
-// mul returns a*b of two numbers that are not negative, and whether an int
-// holds the product.
+// mul returns a*b for numbers that are not negative, and whether the product fits in an int.
 func mul(a, b int) (int, bool) {
 	hi, lo := bits.Mul(uint(a), uint(b))
 	return int(lo), hi == 0 && int(lo) >= 0

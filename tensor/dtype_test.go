@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// allDTypes are the formats in their order; a block's elements and bytes are those
-// of ggml-common.h, where it has the format.
+// allDTypes are the formats in their order. A block's elements and bytes are those of
+// ggml-common.h, if it has the format.
 var allDTypes = []struct {
 	dtype        tensor.DType
 	name         string

@@ -3,18 +3,17 @@ package tensor
 import "errors"
 
 var (
-	// ErrDType says that a value or a name stands for no known number format,
-	// or for one that the operation does not handle.
+	// ErrDType reports a value or a name that is not a known number format, or a format that the
+	// operation does not support.
 	ErrDType = errors.New("unknown or unfit dtype")
 
-	// ErrShape says that a shape cannot be: a negative dimension, or more
-	// elements than an int can count.
+	// ErrShape reports an invalid shape: a negative dimension, or more elements than an int can
+	// count.
 	ErrShape = errors.New("impossible shape")
 
-	// ErrSize says that a number of elements and a number of bytes, or a number
-	// of elements and a block length, do not fit each other.
+	// ErrSize reports that a number of elements does not match a number of bytes or a block length.
 	ErrSize = errors.New("sizes disagree")
 
-	// ErrValue says that a number is none that the format can hold.
+	// ErrValue reports a number that the format cannot represent.
 	ErrValue = errors.New("value out of range")
 )

@@ -6,19 +6,18 @@ import (
 	"runtime/debug"
 )
 
-// A FaultError is memory that cannot be read. Tensors are often views of a mapped
-// file, and those have it where the file is cut short or its disk fails.
+// A FaultError reports memory that cannot be read. Tensors are often views of a mapped file;
+// reading them faults if the file is truncated or its disk fails.
 type FaultError struct {
-	Addr uintptr // where reading ended
+	Addr uintptr // where the fault occurred
 }
 
-// Error says where reading ended.
+// Error returns a message with the address.
 func (e *FaultError) Error() string {
 	return fmt.Sprintf("tensor: internal error: the memory at %#x cannot be read", e.Addr)
 }
 
-// Fault returns what a recovered panic says about memory that could not be read,
-// or nil where it is about something else.
+// Fault returns the fault that a recovered panic reports, or nil if the panic has another reason.
 func Fault(recovered any) *FaultError {
 	if e, ok := recovered.(interface {
 		runtime.Error
@@ -29,10 +28,9 @@ func Fault(recovered any) *FaultError {
 	return nil
 }
 
-// Guard calls read and returns its error, or a [*FaultError] where read comes to
-// memory that cannot be read, which would end the process otherwise. That holds
-// for this goroutine: those that read starts need a Guard of their own. Any other
-// panic of read goes on.
+// Guard calls read and returns its error, or a [*FaultError] if read faults, which would otherwise
+// end the process. This applies only to the calling goroutine: goroutines that read starts need
+// their own Guard. Guard does not recover other panics.
 func Guard(read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -7,21 +7,21 @@ import (
 	"unsafe"
 )
 
-// A NotFiniteError is a number of a weight that is NaN or infinite, or a scale
-// that takes values of its block beyond float32.
+// A NotFiniteError reports a number of a weight that is NaN or infinite, or a scale that takes
+// values of its block out of the range of float32.
 type NotFiniteError struct {
-	Offset int     // of the number, in bytes from where the data begins
-	Scale  bool    // it is the scale of a block
-	Value  float64 // what it is
-	Addr   uintptr // where it lies in memory
+	Offset int     // byte offset of the number in the data
+	Scale  bool    // the number is the scale of a block
+	Value  float64 // the number
+	Addr   uintptr // its address in memory
 }
 
-// Error names the number and where it is.
+// Error returns a message with the number and its offset.
 func (e *NotFiniteError) Error() string {
 	return fmt.Sprintf("tensor: at byte %d: %s", e.Offset, e.Problem())
 }
 
-// Problem is what is wrong with the number, without its place.
+// Problem describes the number without its place.
 func (e *NotFiniteError) Problem() string {
 	what := "value"
 	if e.Scale {
@@ -33,15 +33,15 @@ func (e *NotFiniteError) Problem() string {
 	return fmt.Sprintf("the %s is %v, which leaves the range of float32", what, e.Value)
 }
 
-// A screen finds the numbers to look at among many: those for which adding to what
-// mask leaves of a word carries into a bit of top. No sum carries any further, so
-// that several numbers lie side by side in a word.
+// A screen finds words that may contain a number that is not finite. A word is suspect if adding
+// add to word&mask carries into a bit of top. No sum carries further, so that a word may contain
+// several numbers.
 type screen struct {
-	at             int // of the word in a block; unused where every word holds values
+	at             int // offset of the word in a block; unused if every word holds values
 	mask, add, top uint64
 }
 
-// screens holds those of the formats of weights.
+// screens holds the screens of the formats of weights.
 var screens = func() (all [F8_E4M3_32 + 1]screen) {
 	for d := range all {
 		all[d] = screenOf(&formats[d])
@@ -49,13 +49,13 @@ var screens = func() (all [F8_E4M3_32 + 1]screen) {
 	return all
 }()
 
-// screenOf is the screen of a format. With a float16 as their scale, or two, values of a
-// block are its products or a sum of its products: no product of a finite one leaves
-// float32, so that values are not finite where a scale is not, and only there.
+// screenOf returns the screen of a format. If a format has one or two float16 scales, values are
+// products with them, or sums of such products. No product with a finite scale exceeds float32, so
+// values are not finite if and only if a scale is not.
 func screenOf(f *Format) (s screen) {
 	switch f.Scale {
 	case NoScale:
-		// What is added carries into the sign from NotFinite on.
+		// Adding this to a number carries into the sign if the number is at least NotFinite.
 		width := 8 * f.BlockBytes
 		sign := uint64(1) << (width - 1)
 		for at := 0; at < 64; at += width {
@@ -70,29 +70,28 @@ func screenOf(f *Format) (s screen) {
 			s.mask, s.add, s.top = s.mask|0x7c00<<shift, s.add|1<<10<<shift, s.top|1<<15<<shift
 		}
 	case E8M0Scale:
-		// With the largest of the table an exponent of 2^(255-e) and more leaves float32.
+		// With the largest level of the table, scales from 2^(255-e) on exceed float32.
 		most := 0.0
 		for _, v := range f.Table {
 			most = max(most, math.Abs(float64(v))*f.Factor.First)
 		}
 		s = screen{f.Scales[0], 0xff, 1 + uint64(math.Ilogb(most)), 1 << 8}
 	case NibbleScale:
-		// The five bits of the exponent lie apart, in the last two words; what is added is
-		// the bits between them, so that a carry passes.
+		// The five bits of the exponent are in two separate places of the last two words. add has
+		// ones between them, so that a carry passes through.
 		s = screen{f.Scales[0] + 4, 0x7000c000, 0x0fff0000 + 0x4000, 1 << 31}
 	case F32Scale:
-		s = screen{0, 0, 1, 1} // every block: its source has looked at both parts
+		s = screen{0, 0, 1, 1} // every block: its source has already checked both parts
 	}
 	return s
 }
 
-// CheckFinite looks for the first number in data, blocks of format d, that makes
-// [Dequantize] give a value that is NaN or infinite, and returns it as a
-// [*NotFiniteError]. It reads every block, at about the speed of memory. Formats of
-// integers have no such numbers.
+// CheckFinite looks for the first number in data, blocks of format d, that makes [Dequantize]
+// return NaN or an infinity, and returns it as a [*NotFiniteError]. It reads every block, at about
+// the bandwidth of memory. Formats of integers have no such numbers.
 //
-// It returns an error that wraps [ErrDType] when d names no format and one that
-// wraps [ErrSize] when data is no whole number of blocks.
+// The error wraps [ErrDType] if d is not a known format, and [ErrSize] if data is not a whole
+// number of blocks.
 func CheckFinite(d DType, data []byte) error {
 	if !d.known() {
 		return fmt.Errorf("tensor: %w: %v", ErrDType, d)
@@ -109,7 +108,7 @@ func CheckFinite(d DType, data []byte) error {
 	if d.Quantized() {
 		seen, span = func(data []byte) bool { return s.blocks(data, size) }, 64*size
 	}
-	var values []float32 // of a block
+	var values []float32 // values of a block
 	for at := 0; at < len(data); at += span {
 		piece := data[at:min(at+span, len(data))]
 		if !seen(piece) {
@@ -129,7 +128,7 @@ func CheckFinite(d DType, data []byte) error {
 	return nil
 }
 
-// words reports whether a number of data, which is nothing else, is to be looked at.
+// words reports whether data, which consists of numbers only, has a suspect word.
 func (s *screen) words(data []byte) bool {
 	le := binary.LittleEndian
 	mask, add := s.mask, s.add
@@ -154,7 +153,7 @@ func (s *screen) words(data []byte) bool {
 	return (even|odd)&s.top != 0
 }
 
-// blocks reports whether one of data's blocks of so many bytes is to be looked at.
+// blocks reports whether data has a suspect block; blocks have size bytes.
 func (s *screen) blocks(data []byte, size int) bool {
 	mask, add := uint32(s.mask), uint32(s.add)
 	var seen uint32
@@ -164,8 +163,8 @@ func (s *screen) blocks(data []byte, size int) bool {
 	return seen&uint32(s.top) != 0
 }
 
-// notFinite is the number of a block of d with which a value is not finite, or nil. It
-// has room for its values.
+// notFinite returns the number that makes a value of the block not finite, or nil. values is
+// scratch memory for the block's values.
 func notFinite(d DType, block []byte, values []float32) *NotFiniteError {
 	f := &formats[d]
 	if f.Scale == F16Scale {

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// weightFormats are all formats of weights.
+// weightFormats returns all formats of weights.
 func weightFormats() (all []tensor.DType) {
 	for d := tensor.DType(0); d.Weight(); d++ {
 		all = append(all, d)
@@ -23,7 +23,7 @@ func weightFormats() (all []tensor.DType) {
 	return all
 }
 
-// checkAgrees compares CheckFinite with the values that the blocks of data have.
+// checkAgrees compares CheckFinite with the dequantized values of data.
 func checkAgrees(t interface {
 	Errorf(string, ...any)
 	Fatal(...any)
@@ -47,7 +47,7 @@ func checkAgrees(t interface {
 	case want >= 0 && !errors.As(err, &e):
 		t.Errorf("%v: block %d of %x is not finite, the error is %v", d, want, data, err)
 	case want >= 0:
-		// Only in this format a block's numbers can be NaN beside its scale.
+		// Only this format has numbers other than scales that can be NaN.
 		scale := d.Quantized() && (d != tensor.F8_E4M3_32 || e.Offset%d.BlockBytes() == 0)
 		if e.Offset/d.BlockBytes() != want || e.Scale != scale {
 			t.Errorf("%v: %+v, want block %d", d, e, want)
@@ -58,14 +58,14 @@ func checkAgrees(t interface {
 	}
 }
 
-// A block is refused exactly where dequantising it gives a value that is not finite.
+// CheckFinite refuses a block if and only if Dequantize gives a value that is not finite.
 func TestCheckFinite(t *testing.T) {
 	for _, d := range weightFormats() {
 		t.Run(d.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				size := d.BlockBytes()
 				blocks := rapid.IntRange(0, 200).Draw(t, "blocks")
-				// Random bytes have a scale of ones soon, so that most blocks are zeros.
+				// A random scale is soon not finite, so most blocks are zeros.
 				data := make([]byte, blocks*size)
 				for range rapid.IntRange(0, 5).Draw(t, "spots") {
 					if blocks == 0 {
@@ -88,8 +88,8 @@ func TestCheckFinite(t *testing.T) {
 	}
 }
 
-// Numbers of two bytes anywhere in a block, of all exponents of float16 and at the
-// edges of mantissas, are judged as the block's values are.
+// CheckFinite agrees with Dequantize for 16-bit numbers anywhere in a block, for all float16
+// exponents and the edges of mantissas.
 func TestCheckFiniteEverywhere(t *testing.T) {
 	var numbers []uint16
 	for upper := range uint16(64) { // sign and exponent
@@ -100,7 +100,7 @@ func TestCheckFiniteEverywhere(t *testing.T) {
 	for _, d := range weightFormats() {
 		data := make([]byte, max(8, d.BlockBytes()))
 		for at := range len(data) - 1 {
-			for _, fill := range []byte{0, 0x55, 0x7b} { // none of which makes a number that is not finite
+			for _, fill := range []byte{0, 0x55, 0x7b} { // no fill makes a number that is not finite
 				for i := range data {
 					data[i] = fill
 				}
@@ -113,11 +113,11 @@ func TestCheckFiniteEverywhere(t *testing.T) {
 	}
 }
 
-// The error names the number, and those next to the range's end are told apart.
+// The error names the number. Numbers near the end of the range are told apart.
 func TestCheckFiniteEdges(t *testing.T) {
 	le := binary.LittleEndian
 	f64 := func(v float64) []byte { return le.AppendUint64(nil, math.Float64bits(v)) }
-	// The middle between the largest float32 and 2^128, which is rounded up.
+	// The midpoint of the largest float32 and 2^128, which is rounded up.
 	middle := 0x1.ffffffp+127
 	mxfp4 := func(exponent, codes byte) []byte {
 		b := make([]byte, 17)
@@ -172,9 +172,9 @@ func TestCheckFiniteEdges(t *testing.T) {
 func BenchmarkCheckFinite(b *testing.B) {
 	for _, d := range weightFormats() {
 		b.Run(d.String(), func(b *testing.B) {
-			data := make([]byte, 64<<20/d.BlockBytes()*d.BlockBytes()) // more than caches hold
+			data := make([]byte, 64<<20/d.BlockBytes()*d.BlockBytes()) // exceeds the caches
 			for i := range data {
-				data[i] = 1 // so that no two pages are one
+				data[i] = 1 // gives each page its own memory
 			}
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {

@@ -2,18 +2,17 @@ package tensor
 
 import "math"
 
-// Scales are fitted by least squares. Which integers are nearest depends on the scale
-// and the best scale on the integers, so several scales near the one that just spans
-// the values are tried, each improved by the integers that it leads to.
+// Scales are fitted by least squares. The nearest integers depend on the scale, and the best scale
+// depends on the integers. So several scales near the one that just spans the values are tried,
+// each improved once for the integers that it gives.
 //
-// Sums are of float64. Their terms are products of a float32 and a small integer, which
-// float64 holds exactly, or are rounded by an explicit conversion, so that a machine
-// that multiplies and adds in one gives the same.
+// Sums are float64. Their terms are products of a float32 and a small integer, which are exact in
+// float64, or are rounded by an explicit conversion. So machines with fused multiply-add give the
+// same results.
 
-// nearest returns the integer from lo to hi that is nearest to v, which is below 2^51
-// in size.
+// nearest returns the integer from lo to hi that is nearest to v. |v| must be below 2^51.
 func nearest(v float64, lo, hi int) int {
-	// The sum has no room for a fraction, and its last bits count from the middle.
+	// The sum has no bits for a fraction, and its last bits count from the middle.
 	const middle = 0x1.8p52
 	q := int(int64(math.Float64bits(v+middle) - middleBits))
 	return min(max(q, lo), hi)
@@ -22,11 +21,11 @@ func nearest(v float64, lo, hi int) int {
 // middleBits are the bits of 1.5·2^52.
 const middleBits = 0x4338000000000000
 
-// fitTries is how many tenths of a step the scales that are tried go to either side.
+// fitTries is the number of scales tried on either side, in tenths of a step.
 const fitTries = 9
 
-// fitScale returns the scale for which x is nearest to its products with integers from
-// lo to hi, 0 when all values are.
+// fitScale returns the scale for which the products with integers from lo to hi are nearest to x; 0
+// if all values are 0.
 func fitScale(x []float32, lo, hi int) float64 {
 	top := float64(largestOf(x))
 	if top == 0 {
@@ -45,7 +44,7 @@ func fitScale(x []float32, lo, hi int) float64 {
 			if qq == 0 {
 				continue
 			}
-			// The sum of squared differences is that of x less this.
+			// The sum of squared differences is that of x minus gain.
 			if gain := xq * xq / float64(qq); gain > best {
 				scale, best = xq/float64(qq), gain
 			}
@@ -54,8 +53,8 @@ func fitScale(x []float32, lo, hi int) float64 {
 	return scale
 }
 
-// fitLine returns the scale and the offset, which is not above 0, for which x is
-// nearest to offset + scale·q, q from 0 to top. The scale is not below 0.
+// fitLine returns the scale, at least 0, and the offset, at most 0, for which offset + scale·q,
+// with q from 0 to top, is nearest to x.
 func fitLine(x []float32, top int) (scale, offset float64) {
 	lowest, highest, sumX := 0.0, float64(x[0]), 0.0
 	for _, v := range x {
@@ -81,7 +80,7 @@ func fitLine(x []float32, top int) (scale, offset float64) {
 		}
 		q, qq := float64(sumQ), float64(sumQQ)
 		a, b := sumXQ/qq, 0.0
-		if determinant := n*qq - q*q; determinant > 0 { // of integers: exact
+		if determinant := n*qq - q*q; determinant > 0 { // integers, so the determinant is exact
 			slope := (float64(n*sumXQ) - float64(q*sumX)) / determinant
 			if level := (sumX - float64(slope*q)) / n; level < 0 {
 				a, b = slope, level
@@ -92,7 +91,7 @@ func fitLine(x []float32, top int) (scale, offset float64) {
 		}
 		off := 0.0
 		for _, v := range x {
-			// The integers are chosen again, as they will be.
+			// The integers are chosen again, as the block will store them.
 			e := float64(v) - (b + float64(a*float64(nearest((float64(v)-b)/a, 0, top))))
 			off += float64(e * e)
 		}

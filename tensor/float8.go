@@ -5,12 +5,11 @@ import (
 	"math"
 )
 
-// The formats of the OCP 8-bit Floating Point Specification, version 1.0. A number of
-// either is one of float32 too.
+// The formats of the OCP 8-bit Floating Point Specification, version 1.0. Every number of both is
+// also a float32.
 
-// f8E4M3ToF32 returns the value of a number of four bits of exponent and three of
-// mantissa, the variant without infinities: the largest is 448, and what would come
-// after it is NaN.
+// f8E4M3ToF32 returns the value of a number with four bits of exponent and three of mantissa, in
+// the variant without infinities: the largest is 448, and the next code is NaN.
 func f8E4M3ToF32(b uint8) float32 {
 	sign := uint32(b&0x80) << 24
 	switch magnitude := uint32(b & 0x7f); {
@@ -23,11 +22,11 @@ func f8E4M3ToF32(b uint8) float32 {
 	}
 }
 
-// f8E5M2ToF32 returns the value of a number of five bits of exponent and two of
-// mantissa: the upper half of a binary16 number, infinities and NaNs included.
+// f8E5M2ToF32 returns the value of a number with five bits of exponent and two of mantissa: the
+// upper half of a binary16 number, including infinities and NaNs.
 func f8E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }
 
-// f8E4M3Values are the values of all 256 numbers of E4M3.
+// f8E4M3Values are the values of all 256 codes of E4M3.
 var f8E4M3Values = func() (values [256]float32) {
 	for b := range values {
 		values[b] = f8E4M3ToF32(uint8(b))

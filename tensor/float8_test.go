@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Every number of the 8-bit floats, by the formula of their specification.
+// Every number of the 8-bit floats equals the formula of the specification.
 func TestFloat8(t *testing.T) {
 	src := make([]byte, 256)
 	for i := range src {
@@ -52,7 +52,7 @@ func TestFloat8(t *testing.T) {
 	}
 }
 
-// A block of E4M3 numbers has the products with its scale, rounded to float32.
+// Values of a block of E4M3 numbers are the products with its scale, rounded to float32.
 func TestScaledFloat8(t *testing.T) {
 	codes := make([]byte, 256)
 	for i := range codes {

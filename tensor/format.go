@@ -2,98 +2,95 @@ package tensor
 
 import "math"
 
-// A Format is what there is to know about a number format. Everything that treats
-// formats differently reads it: a new one is a row of the table in this file. What its
-// slices hold must not be changed.
+// A Format describes a number format. All code that treats formats differently reads it: a new
+// format is a row of the table in this file. Its slices must not be changed.
 //
 // A value of a block is
 //
 //	scale·factor·code  or  scale·factor·code ± minimum·factor'
 //
-// where the code is the value's own, the factors those of its group, and scale and
-// minimum those of the block.
+// Each value has a code, each group has factors, and each block has a scale and may have a minimum.
 type Format struct {
 	DType      DType
-	Name       string // as GGUF and safetensors write it
-	BlockLen   int    // elements of a block; 1 for plain numbers
+	Name       string // as in GGUF and safetensors
+	BlockLen   int    // elements per block; 1 for unquantized numbers
 	BlockBytes int
-	GGML       int // the type's number in GGUF (enum ggml_type of ggml.h), -1 for none
+	GGML       int // number in GGUF (enum ggml_type of ggml.h), -1 if none
 
-	// Plain floats: the least bits, without the sign's, that stand for no number that
-	// float32 holds. 0 for integers and blocks.
+	// NotFinite is, for unquantized floats, the lowest bit pattern without the sign whose value is
+	// not a finite float32. It is 0 for integers and blocks.
 	NotFinite uint64
 
-	// Blocks.
-	Group   int       // elements that share a factor, and so all that they are scaled with
-	Bits    int       // of a code; of formats whose codes choose points of a grid, 0
-	Planes  []Plane   // where the bits of codes lie, the lowest ones first; nil where codes have none of their own
-	Offset  int       // what an unsigned code is too large by
+	// For blocks:
+	Group   int       // elements that share a factor
+	Bits    int       // bits per code; 0 for formats whose codes index a grid
+	Planes  []Plane   // places of the codes' bits, lowest first; nil if codes have no bits of their own
+	Offset  int       // subtracted from unsigned codes
 	Signed  bool      // codes are in two's complement
-	Table   []int8    // what codes stand for, nil: themselves, less Offset
-	Scale   ScaleForm // how a block holds its scale
-	Scales  []int     // bytes of a block at which its scale stands and, where there is one, its minimum
+	Table   []int8    // values of codes; nil: the codes minus Offset
+	Scale   ScaleForm // form of the block's scale
+	Scales  []int     // byte offsets of the scale and, if there is one, of the minimum
 	Minimum Minimum
 	Factor  Factor
-	Packing Packing // how a block holds its groups' factors, of formats with Planes
+	Packing Packing // layout of the groups' factors, for formats with Planes
 
-	// InBytes says that the CPU's products read activations in 8 bits where they are asked
-	// to, each group's sum being an exact integer, and that a GPU has kernels for codes of
-	// this format. Products of other formats read floats.
+	// InBytes says that the CPU's products can read activations in 8 bits, where each group's sum
+	// is an exact integer, and that a GPU has kernels for this format. Products with other formats
+	// read floats.
 	InBytes bool
 
-	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none
+	Narrow DType // llama.cpp's fallback format for rows that are not a whole number of blocks; F16 if none
 
-	decode func(dst []float32, src []byte) // whole blocks; nil: of codes, the block being one group
-	levels func() []float32                // see [Format.Levels]; nil: those of Bits
+	decode func(dst []float32, src []byte) // decodes whole blocks; nil: by codes, if the block is one group
+	levels func() []float32                // see [Format.Levels]; nil: the levels of Bits
 }
 
-// A Plane is the place of some bits of the codes of a block: of each Run·8/Bits codes
-// that follow each other, which take Run bytes from byte At of the block on, byte j has
-// those of code j lowest, then those of code j+Run, and so on.
+// A Plane is the place of some bits of a block's codes. Each Run·8/Bits consecutive codes take Run
+// bytes, from byte At of the block on. Byte j has the bits of code j lowest, then those of code
+// j+Run, and so on.
 type Plane struct{ Bits, At, Run int }
 
-// Place returns the byte of a block with the plane's bits of code i, and how far up
-// in it they are.
+// Place returns the byte of a block with the plane's bits of code i, and their shift in it.
 func (p Plane) Place(i int) (at, shift int) {
 	codes := p.Run * 8 / p.Bits
 	return p.At + i/codes*p.Run + i%p.Run, i % codes / p.Run * p.Bits
 }
 
-// A ScaleForm is how a block holds the scale of all its values.
+// A ScaleForm is the form of a block's scale.
 type ScaleForm uint8
 
 // The forms of scales.
 const (
-	NoScale     ScaleForm = iota // plain numbers
+	NoScale     ScaleForm = iota // unquantized numbers
 	F16Scale                     // float16
-	E8M0Scale                    // a byte e, for 2^(e-127), and NaN for 255
+	E8M0Scale                    // a byte e, for 2^(e-127); 255 is NaN
 	F32Scale                     // float32
-	NibbleScale                  // float16, whose nibbles are the upper ones of four 16-bit words
+	NibbleScale                  // float16, split into the upper nibbles of four 16-bit words
 )
 
-// A Minimum says what is added to the values of a block beside its scaled codes.
+// A Minimum says what a block adds to its scaled codes.
 type Minimum int8
 
-// What a block's minimum is for.
+// Uses of a block's minimum.
 const (
 	NoMinimum  Minimum = 0
 	Added      Minimum = 1
 	Subtracted Minimum = -1
 )
 
-// A Factor is what groups multiply the scale with: First + n·Step, n a number of so
-// many bits that each group has. Minima have factors of the same kind.
+// A Factor is the factor by which a group multiplies the scale: First + n·Step, where n is the
+// group's number of Bits bits. Minima have factors of the same kind.
 type Factor struct {
 	Bits        int
 	First, Step float64
 }
 
-// A Packing is where the bits of the numbers are that groups have.
+// A Packing is the layout of the groups' numbers in a block.
 type Packing uint8
 
-// The packings, by the formats that have them; their decoders say more.
+// The packings, by the formats that use them; their decoders document them.
 const (
-	Unpacked          Packing = iota // groups have no numbers, or the format no planes
+	Unpacked          Packing = iota // groups have no numbers, or the format has no planes
 	PackedNibblePairs                // Q2_K
 	PackedSixBitsQ3                  // Q3_K
 	PackedSixBitsK4                  // Q4_K and Q5_K
@@ -104,11 +101,11 @@ const (
 // whole is the factor of formats whose blocks are one group.
 var whole = Factor{First: 1}
 
-// iq4Table are the 16 levels of IQ4_NL and IQ4_XS, closer together around zero.
+// iq4Table has the 16 levels of IQ4_NL and IQ4_XS, which are denser around zero.
 var iq4Table = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-// e2m1Table are the doubles of the 16 values of the OCP FP4 format: sign, two bits of
-// exponent, one of mantissa.
+// e2m1Table has twice the 16 values of the OCP FP4 format: sign, two bits of exponent, one of
+// mantissa.
 var e2m1Table = []int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
 // formats is the table of all formats, by DType.
@@ -165,7 +162,7 @@ var formats = [...]Format{
 
 	F8_E4M3: {Name: "F8_E4M3", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7f, decode: decodeF8_E4M3},
 	F8_E5M2: {Name: "F8_E5M2", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7c, decode: decodeF8_E5M2},
-	// A float64 from there on is nearer to 2^128 than to the largest float32.
+	// A float64 from this on is nearer to 2^128 than to the largest float32.
 	F64: {Name: "F64", BlockLen: 1, BlockBytes: 8, GGML: 28, NotFinite: 0x47effffff0000000, decode: decodeF64},
 	F8_E4M3_32: {Name: "F8_E4M3_32", BlockLen: 32, BlockBytes: 36, GGML: -1, Group: 32,
 		Scale: F32Scale, Scales: []int{0}, Factor: whole, decode: dequantizeF8E4M3, levels: func() []float32 { return f8E4M3Values[:] }},
@@ -194,7 +191,7 @@ func init() {
 	}
 }
 
-// decodeCodes writes the values of blocks that are one group.
+// decodeCodes writes the values of blocks that are one group each.
 func (f *Format) decodeCodes(dst []float32, src []byte) {
 	var room [256]int8
 	q := room[:f.BlockLen]
@@ -216,8 +213,7 @@ func (f *Format) decodeCodes(dst []float32, src []byte) {
 // Formats returns all formats in the order of their DTypes.
 func Formats() []Format { return append([]Format(nil), formats[:]...) }
 
-// Format returns what there is to know about d; for a value that names no format,
-// nothing.
+// Format returns the format of d, or the zero Format if d is not a known format.
 func (d DType) Format() Format {
 	if !d.known() {
 		return Format{DType: d, GGML: -1}
@@ -225,8 +221,7 @@ func (d DType) Format() Format {
 	return formats[d]
 }
 
-// Codes sets q, one for each element of a block, to what the block's codes stand for. The
-// format has Planes.
+// Codes sets q [BlockLen] to the values of the block's codes. The format must have Planes.
 func (f *Format) Codes(q []int8, block []byte) {
 	clear(q)
 	up := 0
@@ -253,10 +248,10 @@ func (f *Format) Codes(q []int8, block []byte) {
 	}
 }
 
-// Groups sets, for each group of a block of a format with Planes, what its codes are
-// multiplied with, and what is added to the products.
+// Groups sets scale and low, for each group of a block, to the factor of its codes and the number
+// added to the products. The format must have Planes.
 func (f *Format) Groups(scale, low *[16]float32, block []byte) {
-	switch f.Packing { // and no function of the row: what that takes would go to the heap
+	switch f.Packing { // not a function in the table, because its arguments would escape to the heap
 	case PackedNibblePairs:
 		groupsQ2_K(scale, low, block)
 	case PackedSixBitsQ3:
@@ -272,8 +267,8 @@ func (f *Format) Groups(scale, low *[16]float32, block []byte) {
 	}
 }
 
-// heads are the scale of a block and what is added to its values, where no group has
-// factors of its own.
+// heads returns the scale of a block and the number added to its values, for formats whose groups
+// have no factors.
 func (f *Format) heads(block []byte) (scale, low float32) {
 	if f.Scale == E8M0Scale {
 		scale = e8m0(block[f.Scales[0]])
@@ -286,8 +281,7 @@ func (f *Format) heads(block []byte) (scale, low float32) {
 	return scale * float32(f.Factor.First), low
 }
 
-// Levels returns the numbers that codes of random bits stand for, each as often as it
-// occurs among so many.
+// Levels returns the values of random codes, each as often as it occurs.
 func (f *Format) Levels() []float32 {
 	if f.levels != nil {
 		return f.levels()
@@ -306,7 +300,7 @@ func (f *Format) Levels() []float32 {
 	return all
 }
 
-// Largest returns the largest finite number of a plain float format.
+// Largest returns the largest finite number of an unquantized float format.
 func (f *Format) Largest() float64 {
 	if f.NotFinite == 0 {
 		return math.Inf(1)

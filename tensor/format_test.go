@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Every row says all that others read of it.
+// Every row of the table is complete and consistent.
 func TestFormatsAreWhole(t *testing.T) {
 	numbers := map[int]string{}
 	for i, f := range tensor.Formats() {
@@ -73,8 +73,8 @@ func checkBlocks(t *testing.T, f *tensor.Format) {
 	}
 }
 
-// Codes and groups are what Dequantize computes with: planes say where codes are, groups
-// what they are multiplied with, and levels what they can be.
+// Codes and Groups agree with Dequantize: planes are the places of codes, groups their factors, and
+// levels their values.
 func TestCodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, f := range tensor.Formats() {
@@ -105,7 +105,7 @@ func TestCodes(t *testing.T) {
 					t.Fatalf("%s: value %d is %v by code %d, scale %v and minimum %v, want %v", f.Name, i, got, q[i], scale[i/f.Group], low[i/f.Group], v)
 				}
 				if !levels[float32(q[i])] {
-					t.Fatalf("%s: code %d is no level", f.Name, q[i])
+					t.Fatalf("%s: code %d is not a level", f.Name, q[i])
 				}
 				code, up := 0, 0
 				for _, p := range f.Planes {
@@ -127,7 +127,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// What names no format has nothing.
+// The zero Format describes an unknown DType.
 func TestFormatOfNone(t *testing.T) {
 	if f := tensor.DType(200).Format(); f.BlockLen != 0 || f.GGML != -1 || f.InBytes {
 		t.Errorf("DType(200) is %+v", f)

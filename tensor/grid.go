@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// The IQ formats choose eight or four neighbouring values together, from a grid: a
-// list of some of the points that so many coordinates of a few levels can be. The
-// grids are facts of the formats (iq1s_grid to iq3s_grid in ggml-common.h). All are
-// in ascending order, the first coordinate counting least, so that what must be known
-// is which of all points a grid has: a bit for each.
+// The IQ formats encode eight or four neighboring values together, as a point of a grid: a list of
+// some of the points whose coordinates have a few possible levels. The grids are facts of the
+// formats (iq1s_grid to iq3s_grid in ggml-common.h). Points are in ascending order with the first
+// coordinate least significant. So a grid is stored as one bit for each possible point.
 
-// Points of eight and of four coordinates.
+// Points of eight and four coordinates.
 type (
 	point8 [8]int8
 	point4 [4]int8
@@ -24,7 +23,7 @@ var (
 	levels3S = []int8{1, 3, 5, 7, 9, 11, 13, 15}
 )
 
-// The grids are unpacked when a weight needs them.
+// The grids are unpacked on first use.
 var (
 	iq1Grid    = sync.OnceValue(func() *[2048]point8 { return (*[2048]point8)(points8(iq1Points, levels1, 2048)) })
 	iq2xxsGrid = sync.OnceValue(func() *[256]point8 { return (*[256]point8)(points8(iq2xxsPoints, levels2, 256)) })
@@ -34,7 +33,7 @@ var (
 	iq3sGrid   = sync.OnceValue(func() *[512]point4 { return (*[512]point4)(points4(iq3sPoints, levels3S, 512)) })
 )
 
-// points8 are the n points of eight coordinates that have their bit set.
+// points8 returns the n points of eight coordinates whose bits are set.
 func points8(bits string, levels []int8, n int) []point8 {
 	all := make([]point8, n)
 	eachPoint(bits, n, func(i, number int) {
@@ -46,7 +45,7 @@ func points8(bits string, levels []int8, n int) []point8 {
 	return all
 }
 
-// points4 are the n points of four coordinates that have their bit set.
+// points4 returns the n points of four coordinates whose bits are set.
 func points4(bits string, levels []int8, n int) []point4 {
 	all := make([]point4, n)
 	eachPoint(bits, n, func(i, number int) {
@@ -58,8 +57,7 @@ func points4(bits string, levels []int8, n int) []point4 {
 	return all
 }
 
-// eachPoint calls do with the numbers of the bits that are set, n at most, in
-// ascending order.
+// eachPoint calls do with the numbers of the set bits, at most n, in ascending order.
 func eachPoint(bits string, n int, do func(i, number int)) {
 	set, err := base64.StdEncoding.DecodeString(bits)
 	if err != nil {
@@ -74,7 +72,7 @@ func eachPoint(bits string, n int, do func(i, number int)) {
 	}
 }
 
-// Which points the grids have: bit number%8 of byte number/8, in base64.
+// The sets of points, in base64: bit number%8 of byte number/8 for each point.
 const (
 	iq1Points = "" +
 		"VSUUhaACQlEIRTGohiCKohoIKiAUhVAUgiBERSUVBaACgiCIGAAIgqADKqCIu6oKkKoLACIACqqMgqAIQFEIRSGIgFAUQlEIijAImKAIgCoIRSEUhSBIQlUI" +

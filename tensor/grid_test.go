@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The grids are those of ggml-common.h, point by point: reference data has only some
-// of them. The checksums are of that file's tables, a byte for each coordinate.
+// The grids equal those of ggml-common.h in every point; reference data covers only some of them.
+// The checksums are of that file's tables, one byte per coordinate.
 func TestGrids(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -45,8 +45,8 @@ func coordinates4(points []point4) (all []byte) {
 	return all
 }
 
-// Seven stored signs are those values' own, and the eighth makes the number of
-// negative ones even.
+// Seven stored signs belong to seven values, and the eighth sign makes the number of negative
+// values even.
 func TestSigns7(t *testing.T) {
 	for stored := range uint32(1 << 8) {
 		negative := 0

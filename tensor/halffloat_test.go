@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// f16Value is the value of a finite binary16 number by the definition of the format.
+// f16Value returns the value of a finite binary16 number by the definition of the format.
 func f16Value(h uint16) float64 {
 	exp, mantissa := int(h>>10&31), float64(h&0x3ff)
 	v := math.Ldexp(1+mantissa/1024, exp-15)
@@ -80,7 +80,7 @@ func TestF32ToF16Edges(t *testing.T) {
 }
 
 func TestF32ToF16IsNearest(t *testing.T) {
-	// Exponents in and around the range of binary16, each as likely.
+	// Exponents in and around the range of binary16, equally likely.
 	values := rapid.Custom(func(t *rapid.T) float32 {
 		bits := rapid.Uint32Range(0, 1<<23-1).Draw(t, "mantissa") |
 			rapid.Uint32Range(127-28, 127+17).Draw(t, "exponent")<<23 |
@@ -136,7 +136,7 @@ func TestBF16(t *testing.T) {
 		{0x3f807fff, 0x3f80},
 		{0x7f7fffff, 0x7f80}, // the largest float32 rounds to infinity
 		{0xff7fffff, 0xff80},
-		{0x7f800001, 0x7fc0}, // a NaN stays one
+		{0x7f800001, 0x7fc0}, // a NaN stays a NaN
 		{0x00000001, 0x0000},
 		{0x00018000, 0x0002},
 	} {

@@ -1,17 +1,17 @@
 package tensor
 
-// Quantising to the K formats, laid out as in dequantize_k.go: the scales of groups
-// are fitted first, then the factor that they share is chosen, and then, with that as
-// it is rounded, the integers of each group that leave least.
+// Quantization to the K formats, laid out as in dequantize_k.go. The scales of groups are fitted
+// first. Then the factor that they share is chosen and rounded. Then each group's integers with the
+// smallest error are chosen for that factor.
 
-// A lineK is what Q4_K and Q5_K have in common: the header of a block and the codes of
-// its 256 values.
+// A lineK is the part that Q4_K and Q5_K share: the header of a block and the codes of its 256
+// values.
 type lineK struct {
 	header [16]byte // d f16, dmin f16, scales and minima [12]
 	codes  [256]uint8
 }
 
-// quantize fills k with x [256], whose codes go to top.
+// quantize quantizes x [256]; codes go up to top.
 func (k *lineK) quantize(x []float32, top int) {
 	*k = lineK{}
 	var scales, lows [8]float64
@@ -34,13 +34,13 @@ func (k *lineK) quantize(x []float32, top int) {
 	}
 }
 
-// bestLine returns the 6-bit integers next to scale and low that leave least of x, or
-// zeros where those leave less: d and dmin may be too small for F16 to have them.
+// bestLine returns the 6-bit integers next to scale and low with the smallest error for x, or zeros
+// if these are better: F16 may be too coarse for d and dmin.
 func bestLine(x []float32, d, dmin float32, scale, low float64, top int) (bestScale, bestLow int) {
 	at, under := nearest(scale, 0, 63), nearest(low, 0, 63)
 	best := 0.0
 	for _, v := range x {
-		best += float64(v) * float64(v) // exact
+		best += float64(v) * float64(v) // products are exact
 	}
 	for s := max(at-1, 0); s <= min(at+1, 63); s++ {
 		for m := max(under-1, 0); m <= min(under+1, 63); m++ {
@@ -59,7 +59,8 @@ func bestLine(x []float32, d, dmin float32, scale, low float64, top int) (bestSc
 	return bestScale, bestLow
 }
 
-// putScaleMinK4 writes what [scaleMinK4] reads; the bytes are zero before the first.
+// putScaleMinK4 writes the form that [scaleMinK4] reads. The bytes must be zero before the first
+// call.
 func putScaleMinK4(j int, b *[12]byte, scale, low uint8) {
 	if j < 4 {
 		b[j] |= scale

@@ -1,8 +1,8 @@
 package tensor
 
-// Quantising to blocks of 32 with one scale, laid out as in dequantize_q.go.
+// Quantization to blocks of 32 with one scale, laid out as in dequantize_q.go.
 
-// Q8_0's scale is the largest value's 127th part.
+// Q8_0's scale is the largest magnitude divided by 127.
 func quantizeQ8_0(dst []byte, src []float32) {
 	for len(src) > 0 {
 		b, x := (*[34]byte)(dst), (*[32]float32)(src)
@@ -15,8 +15,8 @@ func quantizeQ8_0(dst []byte, src []float32) {
 	}
 }
 
-// Q4_0's scale is the one that fits, or the one with which the value that is largest
-// in size has the code farthest from zero, whichever leaves less.
+// Q4_0's scale is the fitted one, or the one that gives the largest magnitude the code farthest
+// from zero, whichever has the smaller error.
 func quantizeQ4_0(dst []byte, src []float32) {
 	for len(src) > 0 {
 		b, x := (*[18]byte)(dst), (*[32]float32)(src)
@@ -34,7 +34,7 @@ func quantizeQ4_0(dst []byte, src []float32) {
 	}
 }
 
-// quotient is v/d, 0 where d is.
+// quotient returns v/d, or 0 if d is 0.
 func quotient(v float32, d float64) float64 {
 	if d == 0 {
 		return 0
@@ -42,7 +42,7 @@ func quotient(v float32, d float64) float64 {
 	return float64(v) / d
 }
 
-// squaresOff is the sum of the squares of what x is off the nearest products of d with
+// squaresOff returns the sum of the squared distances of x from the nearest products of d with
 // integers from lo to hi.
 func squaresOff(x []float32, d float32, lo, hi int) float64 {
 	sum := 0.0

@@ -16,17 +16,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// quantizable are the formats that values can be quantised to.
+// quantizable are the formats that Quantize supports.
 var quantizable = []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
-// again quantises v and reads it back.
+// again quantizes v and dequantizes it.
 func again(t testing.TB, d tensor.DType, v []float32) (data []byte, values []float32) {
 	t.Helper()
 	size, err := d.Size(len(v))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data = bytes.Repeat([]byte{0xa5}, size) // every bit is written
+	data = bytes.Repeat([]byte{0xa5}, size) // every bit must be written
 	if err := tensor.Quantize(d, data, v); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func again(t testing.TB, d tensor.DType, v []float32) (data []byte, values []flo
 	return data, values
 }
 
-// off is the sum of squared differences.
+// off returns the sum of squared differences.
 func off(a, b []float32) (sum float64) {
 	for i := range a {
 		e := float64(a[i]) - float64(b[i])
@@ -46,8 +46,8 @@ func off(a, b []float32) (sum float64) {
 	return sum
 }
 
-// TestQuantizeConformance quantises the weights of a model, whose own files in these
-// formats are another program's work, and leaves no more of any of them.
+// TestQuantizeConformance quantizes the weights of a model and compares the error with that of
+// files that another program has made. It must not be larger for any weight.
 func TestQuantizeConformance(t *testing.T) {
 	folder := os.Getenv("REALIZAR_CONFORMANCE")
 	if folder == "" {
@@ -93,7 +93,7 @@ func open(t *testing.T, path string) *modelfile.File {
 	return f
 }
 
-// floats are the values of all tensors of a file by name.
+// floats returns the values of all tensors of a file by name.
 func floats(t *testing.T, path string) map[string][]float32 {
 	t.Helper()
 	all := map[string][]float32{}
@@ -107,12 +107,11 @@ func floats(t *testing.T, path string) map[string][]float32 {
 	return all
 }
 
-// Two blocks of values that are next to normal, next to nothing, to one side, far to
-// the other, equal or zero: no value is further off than half a step of the coarsest
-// scale that its group can need.
+// Two blocks of values that are symmetric about zero, shifted to one side, or all equal. No value
+// is further off than half a step of the coarsest scale that its group can need.
 func TestQuantizeIsNear(t *testing.T) {
-	// steps is how many steps there are from the smallest value to the largest, or to
-	// zero; what scales of few bits and the fit of a whole group cost is two more.
+	// steps is the number of steps from the smallest value to the largest, or to zero. Two more
+	// allow for scales of few bits and the fit of a whole group.
 	steps := map[tensor.DType]float64{tensor.Q4_0: 14, tensor.Q8_0: 254, tensor.Q4_K: 15, tensor.Q5_K: 31, tensor.Q6_K: 62}
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapid.SampledFrom(quantizable).Draw(r, "format")
@@ -155,8 +154,8 @@ func TestQuantizeIsNear(t *testing.T) {
 	})
 }
 
-// The bytes are the same on every machine: products and sums that a processor fuses
-// would choose other scales now and then.
+// The bytes are the same on every machine: fused products and sums would sometimes choose other
+// scales.
 func TestQuantizeBytes(t *testing.T) {
 	h := sha256.New()
 	v := make([]float32, 1<<14)
@@ -190,7 +189,7 @@ func TestQuantizeZeros(t *testing.T) {
 	}
 }
 
-// What is exact stays so: a block that a format holds, with a scale of whole steps.
+// A block that the format can represent exactly stays exact, with a scale of whole steps.
 func TestQuantizeExact(t *testing.T) {
 	v := make([]float32, 256)
 	for i := range v {
@@ -256,8 +255,8 @@ func TestQuantizeAllocates(t *testing.T) {
 	}
 }
 
-// Any values that a block format takes come back finite, and no further off in all
-// than zeros would be.
+// Values that a block format accepts come back finite, with a total error no larger than that of
+// zeros.
 func FuzzQuantize(f *testing.F) {
 	f.Add(uint8(tensor.Q4_K), make([]byte, 512))
 	f.Fuzz(func(t *testing.T, d uint8, raw []byte) {

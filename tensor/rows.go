@@ -2,26 +2,24 @@ package tensor
 
 import "fmt"
 
-// A Source makes the rows of a derived tensor: one whose bytes lie nowhere as they
-// are, since a file stores it as several tensors. They are made when they are asked
-// for, as many as are asked for, so that a tensor takes no memory until somebody
-// lays it out.
+// A Source computes the rows of a derived tensor: a tensor whose bytes do not exist in a file,
+// which stores it as several tensors. Rows are computed when they are read, so that the tensor
+// itself takes no memory.
 //
-// What a Source reads may stride over all of its parts for every row: a few dozen
-// rows at a time cost little more than one.
+// To compute one row, a Source may have to read from all of its parts: a few dozen rows at a time
+// cost little more than one.
 type Source interface {
-	// ReadRows writes the bytes of rows lo to hi, hi not included, one after the
-	// other to dst, which has exactly their length; the rows exist. It may be called
-	// from many goroutines at once.
+	// ReadRows writes the bytes of rows lo to hi, hi not included, to dst, whose length is exactly
+	// theirs. The rows must exist. ReadRows must be safe for concurrent use.
 	ReadRows(dst []byte, lo, hi int) error
-	// Parts are the tensors that the rows are made of.
+	// Parts returns the tensors from which the rows are computed.
 	Parts() []*Tensor
 }
 
-// ReadRows writes the bytes of rows lo to hi, hi not included, to dst, which has
-// exactly their length, wherever they come from. Many goroutines may call it. The
-// error wraps [ErrSize] when there are no such rows or dst is of another length, and
-// otherwise it is that of the tensor's Source.
+// ReadRows writes the bytes of rows lo to hi, hi not included, to dst, whose length must be exactly
+// theirs. It works for derived tensors and others, and is safe for concurrent use. The error wraps
+// [ErrSize] if a row does not exist or dst has another length. Otherwise it is the error of the
+// tensor's Source.
 func (t *Tensor) ReadRows(dst []byte, lo, hi int) error {
 	if lo < 0 || lo > hi || hi > t.Rows() {
 		return fmt.Errorf("tensor: %s: %w: rows %d to %d of %d", t.Name, ErrSize, lo, hi, t.Rows())
@@ -40,12 +38,12 @@ func (t *Tensor) ReadRows(dst []byte, lo, hi int) error {
 	return t.Source.ReadRows(dst, lo, hi)
 }
 
-// readBytes is about how much of a derived tensor is read at a time.
+// readBytes is the approximate number of bytes of a derived tensor that are read at a time.
 const readBytes = 1 << 20
 
-// EachRows calls do with the bytes of all rows in order, some rows at a time. They
-// are a view of Data or, for a derived tensor, of memory that the next call uses
-// again. It ends with the first error, of ReadRows or of do.
+// EachRows calls do with the bytes of all rows in order, some rows at a time. rows is a view of
+// Data or, for a derived tensor, of memory that the next call reuses. EachRows stops at the first
+// error of ReadRows or do.
 func (t *Tensor) EachRows(do func(lo int, rows []byte) error) error {
 	if t.Source == nil || t.Size() == 0 {
 		return do(0, t.Data)
@@ -65,7 +63,7 @@ func (t *Tensor) EachRows(do func(lo int, rows []byte) error) error {
 	return nil
 }
 
-// rowsFrom is the rows of a source from one on.
+// rowsFrom is the rows of a source from first on.
 type rowsFrom struct {
 	Source
 	first int

@@ -12,10 +12,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A stored source has all rows and remembers which were asked for.
+// A stored source has all rows and records which were read.
 type stored struct {
 	data []byte
-	row  int // bytes
+	row  int // bytes per row
 	err  error
 
 	asked [][2]int
@@ -34,8 +34,7 @@ func (s *stored) ReadRows(dst []byte, lo, hi int) error {
 
 func (s *stored) Parts() []*tensor.Tensor { return nil }
 
-// A derived tensor and its slices have the rows and the values of one that has its
-// bytes.
+// A derived tensor and its slices have the same rows and values as a tensor with the bytes.
 func TestDerivedRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(allDTypes[:tensor.F8_E4M3_32+1]).Draw(t, "dtype").dtype
@@ -83,7 +82,7 @@ func TestDerivedRows(t *testing.T) {
 	})
 }
 
-// What is read is no more than a piece at a time, in order, and all of it.
+// EachRows reads everything in order, one piece at a time.
 func TestEachRows(t *testing.T) {
 	const rows, cols = 1000, 2048
 	s := &stored{data: make([]byte, 2*rows*cols), row: 2 * cols}
@@ -106,7 +105,7 @@ func TestEachRows(t *testing.T) {
 	}
 }
 
-// A source is asked for rows that exist alone, and its errors arrive.
+// A source is asked only for rows that exist, and its errors are returned.
 func TestDerivedErrors(t *testing.T) {
 	s := &stored{data: make([]byte, 24), row: 8}
 	x := &tensor.Tensor{Name: "w", DType: tensor.F32, Shape: []int{3, 2}, Source: s}

@@ -1,29 +1,27 @@
-// Package tensor knows the number formats of model weights: what they are
-// called, how their blocks are laid out in bytes, which float32 values those bytes
-// stand for, and which bytes come near to such values. It does not know files,
-// models or arithmetic between tensors.
+// Package tensor defines the number formats of model weights: their names, the layout of their
+// blocks in bytes, and the conversion of blocks to and from float32. It does not know files, models
+// or arithmetic between tensors.
 package tensor
 
 import "fmt"
 
-// A Tensor is a named array of numbers as it lies in a file. Data is often a
-// view of a mapped page: it must not be written to, need not be aligned to the
-// size of its elements, and lives only as long as the mapping.
+// A Tensor is a named array of numbers in the form of a file. Data is often a view of a mapped
+// page: it must not be written to, need not be aligned to the size of its elements, and is valid
+// only as long as the mapping.
 //
-// A derived tensor has a [Source] in the place of Data: nobody has its bytes until
-// they are read, by rows, with [Tensor.ReadRows]. That reads tensors of both kinds.
+// A derived tensor has a [Source] instead of Data: its bytes do not exist until rows are read with
+// [Tensor.ReadRows], which works for both kinds of tensors.
 //
-// The methods that return sizes and views expect a tensor for which
-// [Tensor.Validate] returns nil.
+// The methods that return sizes and views require that [Tensor.Validate] returns nil.
 type Tensor struct {
 	Name   string
 	DType  DType
 	Shape  []int  // outermost dimension first: a linear layer is [out, in]; a scalar has no dimension
-	Data   []byte // rows after each other, little-endian; nil where there is a Source
-	Source Source // nil where Data holds the bytes
+	Data   []byte // consecutive rows, little-endian; nil if there is a Source
+	Source Source // nil if Data holds the bytes
 }
 
-// Elems returns the number of elements of all dimensions, 1 for a scalar.
+// Elems returns the number of elements: the product of all dimensions, 1 for a scalar.
 func (t *Tensor) Elems() int {
 	n, err := Elems(t.Shape)
 	if err != nil {
@@ -45,7 +43,7 @@ func (t *Tensor) Rows() int {
 	return n
 }
 
-// Cols returns the last dimension, the elements of one row: 1 for a scalar.
+// Cols returns the last dimension, which is the number of elements in a row: 1 for a scalar.
 func (t *Tensor) Cols() int {
 	if len(t.Shape) == 0 {
 		return 1
@@ -62,7 +60,7 @@ func (t *Tensor) RowBytes() int {
 	return n
 }
 
-// Size returns the number of bytes of all rows, whether Data holds them or not.
+// Size returns the number of bytes of all rows, even if the tensor is derived.
 func (t *Tensor) Size() int {
 	n, err := t.DType.Size(t.Elems())
 	if err != nil {
@@ -71,8 +69,8 @@ func (t *Tensor) Size() int {
 	return n
 }
 
-// Row returns a view of the bytes of row i. Like an index expression it panics
-// when i is not below [Tensor.Rows], and when the tensor is derived.
+// Row returns a view of the bytes of row i. It panics if i is not below [Tensor.Rows] or the tensor
+// is derived.
 func (t *Tensor) Row(i int) []byte {
 	if i < 0 || i >= t.Rows() {
 		panic(fmt.Sprintf("tensor: %s: row %d of %d", t.Name, i, t.Rows()))
@@ -81,9 +79,8 @@ func (t *Tensor) Row(i int) []byte {
 	return t.Data[i*n : (i+1)*n : (i+1)*n]
 }
 
-// RowSlice returns rows lo to hi, hi not included, as a tensor [hi-lo, cols] of
-// its own that shares the bytes, or their source. It takes a fused projection apart. Like a slice
-// expression it panics unless 0 <= lo <= hi <= [Tensor.Rows].
+// RowSlice returns rows lo to hi, hi not included, as a tensor [hi-lo, cols] that shares the bytes
+// or the source. It can split a fused projection. It panics unless 0 <= lo <= hi <= [Tensor.Rows].
 func (t *Tensor) RowSlice(lo, hi int) *Tensor {
 	if lo < 0 || lo > hi || hi > t.Rows() {
 		panic(fmt.Sprintf("tensor: %s: rows %d to %d of %d", t.Name, lo, hi, t.Rows()))
@@ -98,9 +95,8 @@ func (t *Tensor) RowSlice(lo, hi int) *Tensor {
 	return part
 }
 
-// Float32s returns the values of the whole tensor in a fresh slice of
-// [Tensor.Elems] elements. The error is that of [Tensor.Validate], of
-// [Tensor.ReadRows] or of [Dequantize].
+// Float32s returns the values of the whole tensor in a new slice of [Tensor.Elems] elements. The
+// error is that of [Tensor.Validate], [Tensor.ReadRows] or [Dequantize].
 func (t *Tensor) Float32s() ([]float32, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -119,9 +115,9 @@ func (t *Tensor) Float32s() ([]float32, error) {
 	return dst, nil
 }
 
-// Validate checks that the dimensions can be, that a row is a whole number of
-// blocks, and that Data has exactly the bytes the shape needs, or none beside a
-// Source. The errors wrap [ErrShape], [ErrDType] or [ErrSize].
+// Validate checks that the shape is valid, that a row is a whole number of blocks, and that Data
+// has exactly the bytes of the shape, or is empty if there is a Source. The errors wrap [ErrShape],
+// [ErrDType] or [ErrSize].
 func (t *Tensor) Validate() error {
 	elems, err := Elems(t.Shape)
 	if err != nil {
@@ -140,20 +136,19 @@ func (t *Tensor) Validate() error {
 	}
 	if t.Source != nil {
 		if len(t.Data) > 0 {
-			return fmt.Errorf("tensor: %s: %w: %d bytes of data beside a source of rows", t.Name, ErrSize, len(t.Data))
+			return fmt.Errorf("tensor: %s: %w: both %d bytes of data and a source of rows", t.Name, ErrSize, len(t.Data))
 		}
 		return nil
 	}
 	if size != len(t.Data) {
-		return fmt.Errorf("tensor: %s: %w: %v %v takes %d bytes and there are %d",
+		return fmt.Errorf("tensor: %s: %w: %v %v takes %d bytes, but Data has %d",
 			t.Name, ErrSize, t.DType, t.Shape, size, len(t.Data))
 	}
 	return nil
 }
 
-// Elems returns the product of the dimensions, 1 when there are none. It
-// returns an error that wraps [ErrShape] when a dimension is negative or the
-// product is more than an int can count.
+// Elems returns the product of the dimensions; 1 if there are none. The error wraps [ErrShape] if a
+// dimension is negative or the product is more than an int can count.
 func Elems(shape []int) (int, error) {
 	n, zero := 1, false
 	for _, dim := range shape {

@@ -55,8 +55,7 @@ func TestValidate(t *testing.T) {
 		{"blocks", tensor.Q4_0, []int{3, 64}, 3 * 2 * 18, nil},
 		{"too few bytes", tensor.F32, []int{2, 3}, 23, tensor.ErrSize},
 		{"too many bytes", tensor.F32, []int{2, 3}, 25, tensor.ErrSize},
-		// 16 rows of 16 elements are 8 blocks of Q4_0 together, but no row is a
-		// whole number of them.
+		// 16 rows of 16 elements make 8 blocks of Q4_0, but no row is a whole number of blocks.
 		{"row of half a block", tensor.Q4_0, []int{16, 16}, 8 * 18, tensor.ErrSize},
 		{"scalar of a block format", tensor.Q8_0, nil, 34, tensor.ErrSize},
 		{"negative dimension", tensor.F32, []int{-2, -3}, 24, tensor.ErrShape},
@@ -71,7 +70,7 @@ func TestValidate(t *testing.T) {
 		if _, err := x.Float32s(); !errors.Is(err, test.want) {
 			t.Errorf("%s: Float32s() = %v, want %v", test.name, err, test.want)
 		}
-		// Sizes of a tensor that is not valid mean nothing, but can be asked for.
+		// The sizes of an invalid tensor are undefined, but the methods must not panic.
 		x.Elems()
 		x.Rows()
 		x.Cols()
@@ -100,7 +99,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A row, and a slice of rows, hold the values that the whole tensor has there.
+// A row, and a slice of rows, have the values of the whole tensor at their place.
 func TestRowsAreViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom(allDTypes[:tensor.F8_E4M3_32+1]).Draw(t, "dtype").dtype

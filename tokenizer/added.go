@@ -6,30 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// addedToken is a token that is found in the text before the model sees it.
+// addedToken is a token that is matched in the text before the model encodes it.
 type addedToken struct {
 	id         int32
-	pattern    string // what to find
-	special    bool   // only where special tokens are allowed
-	singleWord bool   // only when no word character touches it
+	pattern    string // the spelling to match
+	special    bool   // matches only where special tokens are allowed
+	singleWord bool   // matches only if no word character is next to it
 	lstrip     bool   // takes the white space before it
 	rstrip     bool   // takes the white space after it
 }
 
-// addedTokens finds added tokens in a text: at each position the longest, and the leftmost first, or with
-// an order in that order.
+// addedTokens finds added tokens in a text. At each position it takes the longest token, from left
+// to right; with an order it follows that order.
 type addedTokens struct {
 	special, ordinary []addedToken
-	findSpecial       *automaton // nil when there is none
+	findSpecial       *automaton // nil if there are none
 	findOrdinary      *automaton
-	order             *longestFirst // nil for the leftmost first
+	order             *longestFirst // nil for leftmost first
 }
 
 func newAddedTokens(tokens []addedToken) *addedTokens {
 	a := &addedTokens{}
 	for _, t := range tokens {
 		switch {
-		case t.pattern == "": // a normalizer left nothing of it
+		case t.pattern == "": // the normalizer removed the whole spelling
 		case t.special:
 			a.special = append(a.special, t)
 		default:
@@ -60,7 +60,7 @@ type candidate struct {
 	token *addedToken
 }
 
-// candidates returns what may match in text, by descending start.
+// candidates returns the possible matches in text, by descending start.
 func (a *addedTokens) candidates(w *work, text string, allowed *regions) []candidate {
 	var special, ordinary []candidate
 	if a.findSpecial != nil {
@@ -108,19 +108,20 @@ func (a *addedTokens) candidates(w *work, text string, allowed *regions) []candi
 }
 
 // split calls part for every part of text in order: an added token with its id, or the text between
-// two with id -1. Special tokens match only within allowed.
+// two tokens with id -1. Special tokens match only within allowed.
 //
-// A match that fails for singleWord still uses up its text, and the white space that rstrip takes may
-// be matched again, but by a token with lstrip, as in Hugging Face tokenizers.
+// A match that fails because of singleWord still consumes its text. The white space that rstrip
+// takes may be matched again, but only by a token with lstrip. Both are as in Hugging Face
+// tokenizers.
 func (a *addedTokens) split(w *work, text string, allowed *regions, part func(start, end int, id int32)) {
 	if a.order != nil {
 		a.order.split(a, w, text, allowed, part)
 		return
 	}
 	found := a.candidates(w, text, allowed)
-	done := 0        // text before is given to part
+	done := 0        // text before this is passed to part
 	read := 0        // matches begin here at the earliest
-	var blank region // the white space that rstrip took last, to be measured once
+	var blank region // the white space that rstrip took last, kept so that it is measured once
 	for _, c := range slices.Backward(found) {
 		start, end := c.start, c.start+len(c.token.pattern)
 		if start < read {
@@ -141,7 +142,7 @@ func (a *addedTokens) split(w *work, text string, allowed *regions, part func(st
 			end = blank.end
 		}
 		if start >= end {
-			continue // white space that rstrip took before
+			continue // white space that an earlier rstrip took
 		}
 		if done < start {
 			part(done, start, -1)

@@ -7,23 +7,24 @@ import (
 	"slices"
 )
 
-// longestFirst is the order in which llama.cpp finds added tokens: the longest spelling first, of equally
-// long ones the lowest id, and each from left to right in what the ones before have left of the text.
+// longestFirst is the order in which llama.cpp finds added tokens: the longest spelling first and,
+// among equally long ones, the lowest id. Each token is matched from left to right in the text that
+// the earlier tokens have left.
 type longestFirst struct {
 	tokens            []rankedToken // in this order; the index is the rank
-	special, ordinary []int32       // ranks by number of the pattern
+	special, ordinary []int32       // ranks by pattern number
 }
 
-// rankedToken is an added token and what finds it.
+// rankedToken is an added token and the automaton that finds it.
 type rankedToken struct {
 	*addedToken
 	find    *automaton
-	ranks   []int32 // of all that find finds
-	pattern int32   // its number there
+	ranks   []int32 // of all patterns of find
+	pattern int32   // the token's pattern number in find
 }
 
-// newLongestFirst returns tokens, in ascending order of their ids, to be found longest first. singleWord
-// does not count.
+// newLongestFirst returns tokens, in ascending order of their ids, to be matched longest first. It
+// ignores singleWord.
 func newLongestFirst(tokens []addedToken) *addedTokens {
 	a := newAddedTokens(tokens)
 	l := &longestFirst{special: make([]int32, len(a.special)), ordinary: make([]int32, len(a.ordinary))}
@@ -53,14 +54,14 @@ func compareClaims(a, b claim) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.start, b.start))
 }
 
-// claims is a heap, the first in order on top.
+// claims is a heap with the first claim in order on top.
 type claims []claim
 
 func (c claims) Len() int           { return len(c) }
 func (c claims) Less(i, j int) bool { return compareClaims(c[i], c[j]) < 0 }
 func (c claims) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
 
-// Push and Pop complete heap.Interface; heap.Fix, which is all that is used, calls neither.
+// Push and Pop complete heap.Interface. Only heap.Fix is used, which calls neither.
 func (c *claims) Push(x any) { *c = append(*c, x.(claim)) }
 func (c *claims) Pop() any {
 	last := (*c)[len(*c)-1]
@@ -76,10 +77,11 @@ type foundToken struct {
 
 // split is [addedTokens.split] in this order.
 //
-// Every position of the text has one claim at a time. One that is blocked by a token found before, which
-// begins after it and is no shorter, is replaced by the longest that ends before that token. That is less
-// than half of the room it had, so a position has no more claims than the logarithm of the longest
-// token's length, however many tokens begin with each other.
+// Every position of the text has one claim at a time. A claim is blocked by a token found earlier
+// that begins after it and is no shorter. It is replaced by the longest token that ends before the
+// blocking one, which is less than half as long as the room the claim had. A position therefore has
+// no more claims than the logarithm of the longest token's length, even if many tokens are prefixes
+// of each other.
 func (l *longestFirst) split(a *addedTokens, w *work, text string, allowed *regions, part func(start, end int, id int32)) {
 	found := l.find(a, w, text, allowed)
 	done := 0
@@ -102,7 +104,7 @@ func (l *longestFirst) find(a *addedTokens, w *work, text string, allowed *regio
 		return nil
 	}
 	var found []foundToken
-	var again claims // that replace others
+	var again claims // claims that replace blocked ones
 	taken := newByteSet(len(text))
 	for len(first) > 0 || len(again) > 0 {
 		w.step(1)
@@ -171,11 +173,12 @@ func (l *longestFirst) first(a *addedTokens, w *work, text string, allowed *regi
 	return first
 }
 
-// isASCIISpace reports what isspace of C does.
+// isASCIISpace reports whether c is white space as C's isspace defines it.
 func isASCIISpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// byteSet is a set of positions in a text. Each bit of a level says whether a word of the level below is
-// not zero, the lowest level being the set itself, so that the next member is found in a few steps.
+// byteSet is a set of positions in a text. The lowest level is the set itself. Each bit of a higher
+// level says whether a word of the level below is not zero, so that the next member is found in a
+// few steps.
 type byteSet struct {
 	size   int
 	levels [][]uint64

@@ -10,17 +10,17 @@ type automaton struct {
 	patterns []prefixes // by number
 }
 
-// prefixes leads from a pattern to the patterns that it begins with, which are all others that begin
-// where it does and are shorter.
+// prefixes links a pattern to the patterns that are its proper prefixes: all shorter patterns that
+// begin at the same position.
 type prefixes struct {
 	length  int
-	shorter int32 // the longest of them, -1 for none
-	jump    int32 // one further down the list that shorter makes, or -1 for its end
-	depth   int32 // how many there are
+	shorter int32 // the longest proper prefix, -1 for none
+	jump    int32 // a pattern further down the list that shorter forms, or -1 at its end
+	depth   int32 // length of the list
 }
 
-// node is a state: the suffix of some patterns. Its transitions are a list, since most states have
-// one; the root, where most of a text is read, has a table.
+// node is a state: a suffix shared by some patterns. Its transitions are a list, since most states
+// have one. The root has a table, since most of a text is read there.
 type node struct {
 	child, sibling int32 // first transition, and the next one of the parent; 0 ends a list
 	fail           int32 // the longest proper prefix of this reversed string that is also a state
@@ -28,8 +28,8 @@ type node struct {
 	label          byte
 }
 
-// newAutomaton returns an automaton for patterns, none of them empty. Of two equal patterns the first
-// is found.
+// newAutomaton returns an automaton for patterns, none of them empty. Of two equal patterns it
+// finds the first.
 func newAutomaton(patterns []string) *automaton {
 	a := &automaton{nodes: []node{{longest: -1}}, patterns: make([]prefixes, len(patterns))}
 	for p, pattern := range patterns {
@@ -51,7 +51,7 @@ func newAutomaton(patterns []string) *automaton {
 			a.nodes[at].longest = int32(p)
 		}
 	}
-	// Breadth first, so that the state a failure leads to is complete before it is used.
+	// Breadth first, so that the target of a failure link is complete before it is used.
 	queue := make([]int32, 0, len(a.nodes))
 	for c := a.nodes[0].child; c != 0; c = a.nodes[c].sibling {
 		queue = append(queue, c)
@@ -72,14 +72,14 @@ func newAutomaton(patterns []string) *automaton {
 	return a
 }
 
-// link makes shorter, whose own list is complete, the longest of the patterns that p begins with. The jumps
-// are those of Myers ("An applicative random-access stack", 1983): they let fit find its place in a list
-// in time proportional to the logarithm of its length.
+// link makes shorter, whose own list is complete, the longest proper prefix of p. The jumps are
+// those of Myers ("An applicative random-access stack", 1983). With them, fit searches a list in
+// time proportional to the logarithm of its length.
 func (a *automaton) link(p, shorter int32) {
 	next := &a.patterns[shorter]
 	jump := shorter
 	if next.jump >= 0 {
-		// Two jumps of the same length make one of twice that length and one.
+		// Two jumps of the same length are followed by one of twice that length plus one.
 		if over := &a.patterns[next.jump]; over.jump >= 0 && next.depth-over.depth == over.depth-a.patterns[over.jump].depth {
 			jump = over.jump
 		}
@@ -87,8 +87,8 @@ func (a *automaton) link(p, shorter int32) {
 	a.patterns[p].shorter, a.patterns[p].jump, a.patterns[p].depth = shorter, jump, next.depth+1
 }
 
-// fit returns the longest pattern of at most n bytes that begins where p does: p or one that it begins
-// with; -1 for none.
+// fit returns the longest pattern of at most n bytes that begins at p's position: p or one of its
+// prefixes, or -1 for none.
 func (a *automaton) fit(p int32, n int) int32 {
 	for p >= 0 && a.patterns[p].length > n {
 		if jump := a.patterns[p].jump; jump >= 0 && a.patterns[jump].length > n {
@@ -100,7 +100,7 @@ func (a *automaton) fit(p int32, n int) int32 {
 	return p
 }
 
-// child returns the state that b leads to from state at without failing, 0 for none.
+// child returns the state that follows at on b without a failure link, 0 for none.
 func (a *automaton) child(at int32, b byte) int32 {
 	if at == 0 {
 		return a.root[b]
@@ -130,8 +130,8 @@ type match struct {
 	pattern int32
 }
 
-// scan calls found for every position of text within run where a pattern begins that lies wholly in
-// run, last position first, with the longest such pattern.
+// scan calls found for every position within run at which a pattern begins that ends within run,
+// last position first, with the longest such pattern.
 func (a *automaton) scan(w *work, text string, run region, found func(match)) {
 	at := int32(0)
 	for i := run.end - 1; i >= run.start; i-- {

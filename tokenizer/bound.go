@@ -6,21 +6,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A bound says how long a text an id may stand for.
+// A bound says how long a text one id may stand for.
 type bound struct {
-	bytes int  // of text, at most; 0: any number
-	blank bool // white space does not count, as it may become nothing
-	makes bool // something else may become white space
+	bytes int  // of text per id, at most; 0: any number
+	blank bool // white space does not count: it may be dropped
+	makes bool // other characters may become white space
 }
 
-// What a step may make of so many bytes, at most, is one.
+// The factors by which a normalizer step may shorten a text, at most.
 const (
 	composedBytes = 16 // a character of four parts, each of four bytes
 	loweredBytes  = 3  // the Kelvin sign, which becomes a k
 )
 
-// newBound returns the bound of a tokenizer that is complete. It knows byte pair encoding that gives every byte an id:
-// other models have one id for any number of unknown characters.
+// newBound returns the bound of a complete tokenizer. It covers byte pair encoding that gives every
+// byte an id. Other models have one id for any number of unknown characters.
 func newBound(t *Tokenizer) bound {
 	var b bound
 	for _, m := range []model{t.model, t.typed} {
@@ -47,7 +47,7 @@ func newBound(t *Tokenizer) bound {
 		}
 	}
 	for _, token := range t.vocab.tokens {
-		b.bytes = max(b.bytes, len(token.text)) // which is no shorter than the text that it stands for
+		b.bytes = max(b.bytes, len(token.text)) // the spelling is no shorter than the text it stands for
 	}
 	for _, added := range []*addedTokens{t.added, t.folded} {
 		for _, list := range [][]addedToken{added.special, added.ordinary} {
@@ -79,7 +79,8 @@ func newBound(t *Tokenizer) bound {
 	return b
 }
 
-// normalize changes b as what a step makes of a text is shorter than the text, or reports that it may be nothing.
+// normalize adapts b to a step whose output may be shorter than its input. It reports whether there
+// is still a bound.
 func (b *bound) normalize(step normalStep) bool {
 	switch step := step.(type) {
 	case prepend:
@@ -105,7 +106,7 @@ func (b *bound) normalize(step normalStep) bool {
 	return true
 }
 
-// check ends the work of spans that are too long for its limit.
+// check ends w's encoding if spans are too long for its limit.
 func (b bound) check(w *work, spans []Span) {
 	if w == nil || w.limits.Tokens == 0 || b.bytes == 0 {
 		return
@@ -118,8 +119,9 @@ func (b bound) check(w *work, spans []Span) {
 	w.tokens((n + b.bytes - 1) / b.bytes)
 }
 
-// count returns how many bytes of text become ids. Where white space may become nothing, these are the visible
-// characters of ASCII: no other byte is told apart from white space without decoding it.
+// count returns how many bytes of text become ids. If white space may be dropped, it counts only
+// the visible characters of ASCII: for other bytes it would have to decode the text to rule out
+// white space.
 func (b bound) count(text string) int {
 	if !b.blank {
 		return len(text)

@@ -5,44 +5,44 @@ import (
 	"unicode/utf8"
 )
 
-// bpe is byte pair encoding (Sennrich et al., "Neural Machine Translation of Rare Words with Subword
-// Units", 2016): a piece starts as its characters, or as its bytes, and neighbours merge in the order of
-// a list of rules.
+// bpe is byte pair encoding (Sennrich et al., "Neural Machine Translation of Rare Words with
+// Subword Units", 2016). A piece starts as its characters or bytes, and neighbors merge in the
+// order of a list of rules.
 type bpe struct {
 	vocab *vocabulary
 	rules map[[2]int32]mergeRule
 
-	byteLevel bool             // a piece starts as its bytes, spelled as bytelevel.go says
+	byteLevel bool             // a piece starts as its bytes, spelled as in bytelevel.go
 	bytes     [256]int32       // the token of each byte's spelling, -1 for none
-	whole     map[string]int32 // pieces that are a token without merging; nil unless ignore_merges
+	whole     map[string]int32 // pieces that are a token without merging; nil without ignore_merges
 
 	fallback *byteFallback // nil without byte_fallback
-	unknown  int32         // what an unknown character becomes, -1 for nothing
-	prefix   string        // before each character but the first of a piece
-	suffix   string        // after the last one
-	fuse     bool          // neighbouring unknown characters become one token
+	unknown  int32         // id for unknown characters, -1 to drop them
+	prefix   string        // put before each character of a piece but the first
+	suffix   string        // put after the last character of a piece
+	fuse     bool          // adjacent unknown characters become one token
 	absent   *absentTokens // nil for none
-	joins    *joins        // nil when more than the tokens says what merges
-	barred   []bool        // what text may not become, by id; nil for nothing
+	joins    *joins        // nil if merging depends on more than the tokens
+	barred   []bool        // ids that text may not become; nil for none
 
 	mergers *mergers
 }
 
-// without returns b without the tokens that are barred.
+// without returns b without the barred tokens.
 func (b *bpe) without(barred []bool) model {
 	if barred == nil {
 		return b
 	}
 	other := *b
 	other.barred = barred
-	other.joins = nil // a barred byte is unknown, and how unknown characters join is a matter of the whole piece
+	other.joins = nil // a barred byte is unknown, and fusing unknown characters needs the whole piece
 	return &other
 }
 
-// bars reports whether text may not become the token.
+// bars reports whether text may not become token id.
 func (b *bpe) bars(id int32) bool { return b.barred != nil && int(id) < len(b.barred) && b.barred[id] }
 
-// mergeRule is what a pair becomes and when.
+// mergeRule is the token that a pair becomes and the rank of the rule.
 type mergeRule struct{ id, rank int32 }
 
 // merge implements mergeRules.
@@ -51,7 +51,8 @@ func (b *bpe) merge(left, right *part) (id, rank int32, ok bool) {
 	return rule.id, rule.rank, ok && !b.bars(rule.id)
 }
 
-// init completes b from its vocabulary and its other fields, but for whole lines. ignoreMerges makes a piece that is a token that token.
+// init completes b from its vocabulary and its other fields, except for wholeLines. With
+// ignoreMerges a piece that is a token is not merged.
 func (b *bpe) init(ignoreMerges bool) {
 	b.mergers = new(mergers)
 	for i, spelling := range byteChars {
@@ -86,8 +87,8 @@ func (b *bpe) init(ignoreMerges bool) {
 	}
 }
 
-// charID returns the id of the token that a character found in text, as the vocabulary spells it, becomes: -1 for
-// none.
+// charID returns the id of a character that was found in text and is spelled as in the vocabulary,
+// -1 for none.
 func (b *bpe) charID(char string) int32 {
 	if _, ok := b.vocab.ids[char]; !ok {
 		return b.absent.find(char)
@@ -99,7 +100,7 @@ func (b *bpe) charID(char string) int32 {
 	return id
 }
 
-// knowsAll reports whether no text has an unknown character.
+// knowsAll reports whether no text contains an unknown character.
 func (b *bpe) knowsAll() bool {
 	for c := range 256 {
 		if b.byteLevel && b.bytes[c] < 0 || !b.byteLevel && (b.fallback == nil || b.fallback[c] < 0) {
@@ -109,7 +110,7 @@ func (b *bpe) knowsAll() bool {
 	return true
 }
 
-// wholeLines makes pieces of nothing but line feeds that are a token that token.
+// wholeLines makes a piece of line feeds alone one token if the vocabulary has it.
 func (b *bpe) wholeLines() {
 	if b.whole == nil {
 		b.whole = make(map[string]int32)
@@ -137,7 +138,7 @@ func (b *bpe) encode(w *work, dst []int32, text string) []int32 {
 	return b.encodePart(w, dst, text)
 }
 
-// encodePart appends the ids of a part of a piece that no token leaves.
+// encodePart appends the ids of a part of a piece. No token crosses the ends of the part.
 func (b *bpe) encodePart(w *work, dst []int32, text string) []int32 {
 	m := b.mergers.get(w, len(text))
 	defer b.mergers.put(w, len(text), m)
@@ -152,7 +153,7 @@ func (b *bpe) encodePart(w *work, dst []int32, text string) []int32 {
 
 // start fills m with the parts of text.
 func (b *bpe) start(w *work, m *merger, text string) {
-	pending := false // an unknown token is to be written
+	pending := false // an unknown token is still to be written
 	for i := 0; i < len(text); {
 		w.step(1)
 		first := i == 0
@@ -186,7 +187,8 @@ func (b *bpe) start(w *work, m *merger, text string) {
 			}
 			m.add(id, 0, 0)
 		case b.fallback.has(char):
-			// An unknown token that is pending stays so, and comes after the bytes: the original's order.
+			// A pending unknown token stays pending and comes after the bytes, as in Hugging Face
+			// tokenizers.
 			for _, c := range []byte(char) {
 				m.add(b.fallback[c], 0, 0)
 			}

@@ -1,15 +1,15 @@
 package tokenizer
 
-// absentTokens are texts that merges of a GGUF file speak of and its vocabulary lacks, as one that was cut down does.
-// As in llama.cpp they merge like tokens, and those that are left become their bytes. Their ids are those after the
-// vocabulary's.
+// absentTokens are texts that the merges of a GGUF file name and its vocabulary lacks, as in a
+// vocabulary that was cut down. As in llama.cpp they merge like tokens, and those that remain
+// become their bytes. Their ids follow the vocabulary's.
 type absentTokens struct {
 	first int32
 	ids   map[string]int32
 	texts []string
 }
 
-// id returns the id of a text, which is not in the vocabulary.
+// id returns the id of a text that is not in the vocabulary. It adds the text if it is new.
 func (a *absentTokens) id(text string) int32 {
 	id, ok := a.ids[text]
 	if !ok {
@@ -19,7 +19,7 @@ func (a *absentTokens) id(text string) int32 {
 	return id
 }
 
-// find returns the id of a text that a merge speaks of, or -1.
+// find returns the id of a text that a merge names, or -1.
 func (a *absentTokens) find(text string) int32 {
 	if a != nil {
 		if id, ok := a.ids[text]; ok {
@@ -29,7 +29,8 @@ func (a *absentTokens) find(text string) int32 {
 	return -1
 }
 
-// mergedID returns the id of a text that a merge speaks of, false for one that text never becomes.
+// mergedID returns the id of a text that a merge names. ok is false if text never becomes that
+// token.
 func (b *bpe) mergedID(text string) (id int32, ok bool) {
 	id, ok = b.vocab.ids[text]
 	if !ok {
@@ -46,8 +47,8 @@ func (b *bpe) text(id int32) string {
 	return b.vocab.tokens[id].text
 }
 
-// appendID appends a token, or what an absent one becomes. The bytes of a byte-level vocabulary's are those of its
-// spelling, of which only ASCII's have a token.
+// appendID appends a token. An absent token becomes its bytes; in a byte-level vocabulary these are
+// the bytes of its spelling, of which only ASCII's have a token.
 func (b *bpe) appendID(dst []int32, id int32) []int32 {
 	if b.absent == nil || id < b.absent.first {
 		return append(dst, id)

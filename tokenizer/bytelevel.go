@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Byte-level vocabularies spell each byte as a character that can be seen (GPT-2's encoder.py): the
-// printable characters of Latin-1 stand for themselves, the other 68 bytes for U+0100 and up.
+// Byte-level vocabularies spell each byte as a visible character (GPT-2's encoder.py): the
+// printable characters of Latin-1 spell themselves, and U+0100 and up spell the other 68 bytes.
 
 // byteChars is the spelling of each byte.
 var byteChars = func() (chars [256]string) {
@@ -19,7 +19,7 @@ var byteChars = func() (chars [256]string) {
 	return chars
 }()
 
-// charBytes is the byte that each character spells, -1 for none.
+// charBytes maps each character to the byte that it spells, -1 for none.
 var charBytes = func() (table [256 + 68]int16) {
 	for i := range table {
 		table[i] = -1
@@ -31,8 +31,8 @@ var charBytes = func() (table [256 + 68]int16) {
 	return table
 }()
 
-// spelledBytes appends the bytes that token spells to dst. ok is false, and nothing is appended, when a
-// character spells none.
+// spelledBytes appends the bytes that token spells to dst. If a character spells no byte, ok is
+// false and nothing is appended.
 func spelledBytes(dst []byte, token string) (_ []byte, ok bool) {
 	n := len(dst)
 	for _, r := range token {

@@ -9,18 +9,19 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// charsmap is a precompiled charsmap of SentencePiece: the texts to replace as a double array (Aoe, "An
-// Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989) whose nodes are joined by
-// exclusive or, and what replaces them, each ended by a zero byte.
+// charsmap is a precompiled charsmap of SentencePiece. The texts to replace form a double array
+// (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989) whose
+// nodes are joined by exclusive or. The replacements are strings that each end with a zero byte.
 type charsmap struct {
 	units        []uint32
 	replacements string
 }
 
-// maxCharsmap is the most bytes of a charsmap, ten times what published models have.
+// maxCharsmap is the largest size of a charsmap in bytes, ten times that of published models.
 const maxCharsmap = 4 << 20
 
-// newCharsmap returns the charsmap in data, and by how much it multiplies a text at most.
+// newCharsmap returns the charsmap in data. It adds to times how much the charsmap may multiply the
+// length of a text.
 func newCharsmap(data []byte, times *growth) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, fmt.Errorf("%w: a charsmap of %d bytes", ErrInvalid, len(data))
@@ -43,13 +44,15 @@ func newCharsmap(data []byte, times *growth) (*charsmap, error) {
 	return c, c.measure(times)
 }
 
-// A unit has the byte that leads to it, a distance to its children, and whether a text ends with it.
+// A unit holds the byte that leads to it, the offset of its children, and whether a text ends at
+// it.
 func unitBase(unit uint32) uint32  { return unit >> 10 << (unit & (1 << 9) >> 6) }
 func unitLabel(unit uint32) uint32 { return unit & (1<<31 | 0xFF) }
 func unitEnds(unit uint32) bool    { return unit>>8&1 != 0 }
 func unitValue(unit uint32) uint32 { return unit &^ (1 << 31) }
 
-// step returns the place of the children that b leads to from those at at, and whether there is one.
+// step follows b from the children at at. It returns the place of the next children and whether a
+// text ends there; ok is false if there is no such child.
 func (c *charsmap) step(at uint32, b byte) (next uint32, ends, ok bool) {
 	at ^= uint32(b)
 	if b == 0 || at >= uint32(len(c.units)) || unitLabel(c.units[at]) != uint32(b) {
@@ -58,7 +61,7 @@ func (c *charsmap) step(at uint32, b byte) (next uint32, ends, ok bool) {
 	return at ^ unitBase(c.units[at]), unitEnds(c.units[at]), true
 }
 
-// replacement returns what the text that ends at the place at becomes.
+// replacement returns the replacement of the text that ends at place at.
 func (c *charsmap) replacement(at uint32) (string, bool) {
 	if at >= uint32(len(c.units)) {
 		return "", false
@@ -71,10 +74,11 @@ func (c *charsmap) replacement(at uint32) (string, bool) {
 	return text, true
 }
 
-// measure adds to times how much the charsmap can make of a text, looking at each place once.
+// measure adds to times how much the charsmap may multiply the length of a text. It visits each
+// place once.
 func (c *charsmap) measure(times *growth) error {
 	type place struct{ at, depth uint32 }
-	seen := make([]bool, len(c.units)+256) // no unit can be reached from places further on
+	seen := make([]bool, len(c.units)+256) // no unit can be reached from places beyond this
 	todo := []place{{unitBase(c.units[0]), 0}}
 	longest, of := 1, 1
 	for len(todo) > 0 {
@@ -97,7 +101,7 @@ func (c *charsmap) measure(times *growth) error {
 	return times.multiply(longest, of)
 }
 
-// shortest returns what the shortest text that is replaced and that text begins with becomes.
+// shortest returns the replacement of the shortest prefix of text that the charsmap replaces.
 func (c *charsmap) shortest(text string) (string, bool) {
 	at := unitBase(c.units[0])
 	for i := range len(text) {
@@ -112,8 +116,8 @@ func (c *charsmap) shortest(text string) (string, bool) {
 	return "", false
 }
 
-// longest returns what the longest text that is replaced and that text begins with becomes, and its length,
-// 0 when there is none.
+// longest returns the replacement of the longest prefix of text that the charsmap replaces, and the
+// length of that prefix, 0 if there is none.
 func (c *charsmap) longest(text string) (replacement string, n int) {
 	at := unitBase(c.units[0])
 	for i := range len(text) {
@@ -130,12 +134,12 @@ func (c *charsmap) longest(text string) (replacement string, n int) {
 	return replacement, n
 }
 
-// maxCluster is the length in bytes from which a grapheme cluster is not looked up as a whole.
+// maxCluster is the length in bytes from which on a grapheme cluster is not looked up as a whole.
 const maxCluster = 6
 
-// apply implements normalStep as Hugging Face tokenizers do, which differs from SentencePiece: a short
-// grapheme cluster that begins with a text to replace is replaced as a whole, and all others character by
-// character.
+// apply implements normalStep as Hugging Face tokenizers do, which differs from SentencePiece. If a
+// prefix of a short grapheme cluster has a replacement, the replacement takes the place of the
+// whole cluster. All other clusters are replaced character by character.
 func (c *charsmap) apply(w *work, text string, marks []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text))

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Decode returns the text of ids; with skipSpecial, without special tokens. Ids outside the vocabulary
-// are skipped. Bytes that are no UTF-8 become U+FFFD as in Hugging Face tokenizers: one for each maximal
-// part of a character in a byte-level vocabulary, and with byte fallback one for each byte of a run of
-// byte tokens that is not valid as a whole.
+// Decode returns the text of ids; with skipSpecial, without special tokens. It skips ids outside
+// the vocabulary. Bytes that are not UTF-8 become U+FFFD as in Hugging Face tokenizers. A
+// byte-level vocabulary writes one for each maximal part of a character. Byte fallback writes one
+// for each byte of a run of byte tokens that is not valid as a whole.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	s := t.NewStream(skipSpecial)
 	for _, id := range ids {
@@ -17,7 +17,7 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return s.Flush()
 }
 
-// Stream decodes ids one by one. It is not safe for concurrent use.
+// Stream decodes ids one at a time. It is not safe for concurrent use.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
@@ -25,7 +25,7 @@ type Stream struct {
 	out         *strings.Builder
 }
 
-// NewStream returns a stream whose pushes and flush together give what Decode gives.
+// NewStream returns a stream whose Push and Flush together return the text that Decode returns.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	s := &Stream{t: t, skipSpecial: skipSpecial, out: new(strings.Builder)}
 	s.reset()
@@ -54,9 +54,9 @@ func (s *Stream) push(id int32) {
 	s.first.token(token.decoded, token.literal)
 }
 
-// Push adds id and returns the text that is complete with it: whole characters, which no later id
-// changes, and often none. With byte fallback the text of byte tokens waits for the first other token,
-// since until then a byte may still make all of them invalid.
+// Push adds id and returns the text that it completes: whole characters, which no later id changes,
+// and often none. With byte fallback the text of byte tokens waits for the next other token, since
+// until then another byte may make the whole run invalid.
 func (s *Stream) Push(id int32) string {
 	s.push(id)
 	text := s.out.String()
@@ -64,8 +64,8 @@ func (s *Stream) Push(id int32) string {
 	return text
 }
 
-// Flush returns what is left, with U+FFFD for what has not become a character, and makes s ready for
-// another text.
+// Flush returns the remaining text, with U+FFFD for incomplete characters, and resets s for another
+// text.
 func (s *Stream) Flush() string {
 	s.first.end()
 	text := s.out.String()
@@ -73,27 +73,27 @@ func (s *Stream) Flush() string {
 	return text
 }
 
-// decodeStep is a part of a decoder: it returns its state for one text, which passes what it makes of
-// tokens on to next.
+// decodeStep is one step of a decoder. It returns the step's state for one text. The state passes
+// its output on to next.
 type decodeStep func(next decoding) decoding
 
-// decoding is a decoder's part at work on one text.
+// decoding is a decoder step's state for one text.
 type decoding interface {
-	// token takes a token, or after a step that fuses them a part of the one token. literal says that it
-	// is plain text whatever its spelling.
+	// token takes a token or, after a step that fuses tokens, a part of the fused one. literal says
+	// that text is plain text whatever its spelling.
 	token(text string, literal bool)
 
-	// end says that no more tokens come.
+	// end says that no more tokens follow.
 	end()
 }
 
-// textSink ends a chain: it collects text.
+// textSink ends a chain. It collects text.
 type textSink struct{ out *strings.Builder }
 
 func (s textSink) token(text string, _ bool) { s.out.WriteString(text) }
 func (textSink) end()                        {}
 
-// perToken maps each token by itself.
+// perToken maps each token on its own.
 type perToken struct {
 	decode func(text string) string
 	next   decoding
@@ -108,7 +108,7 @@ func (p *perToken) token(text string, literal bool) {
 
 func (p *perToken) end() { p.next.end() }
 
-// decodeReplace replaces what r does in each token.
+// decodeReplace applies r to each token.
 func decodeReplace(r replace) decodeStep {
 	return func(next decoding) decoding {
 		return &perToken{func(text string) string {
@@ -118,8 +118,8 @@ func decodeReplace(r replace) decodeStep {
 	}
 }
 
-// decodeStrip removes up to start times char from the start of each token and up to stop times from
-// its end.
+// decodeStrip removes up to start copies of char from the start of each token and up to stop copies
+// from its end.
 func decodeStrip(char rune, start, stop int) decodeStep {
 	return func(next decoding) decoding {
 		return &perToken{func(text string) string {
@@ -142,7 +142,7 @@ func decodeStrip(char rune, start, stop int) decodeStep {
 	}
 }
 
-// stripStart removes char up to left times from the start of the one token that the parts make up.
+// stripStart removes up to left copies of char from the start of the one token that the parts form.
 type stripStart struct {
 	char string
 	left int
@@ -168,7 +168,7 @@ func (s *stripStart) token(text string, literal bool) {
 
 func (s *stripStart) end() { s.next.end() }
 
-// metaspaceDecoding turns a replacement character into a space, or in the first token into nothing.
+// metaspaceDecoding replaces the metaspace character by a space; in the first token it removes it.
 type metaspaceDecoding struct {
 	replacement, space string
 	next               decoding
@@ -194,7 +194,7 @@ func (m *metaspaceDecoding) token(text string, literal bool) {
 
 func (m *metaspaceDecoding) end() { m.next.end() }
 
-// joinSpace puts a space between tokens: what there is without a decoder.
+// joinSpace puts a space between tokens. It is used if a file has no decoder.
 type joinSpace struct {
 	later bool
 	next  decoding
@@ -212,7 +212,7 @@ func (j *joinSpace) token(text string, literal bool) {
 
 func (j *joinSpace) end() { j.next.end() }
 
-// gather makes one token of all parts, for a step that has to see it whole.
+// gather fuses all parts into one token, for a step that needs the whole.
 type gather struct {
 	text strings.Builder
 	next decoding

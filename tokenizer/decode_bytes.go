@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// replacementChar stands for bytes that are no UTF-8.
+// replacementChar replaces bytes that are not UTF-8.
 const replacementChar = "\uFFFD"
 
-// fallbackDecoding turns byte tokens, <0x00> to <0xFF>, into text. A run of them is valid as a whole or
-// not at all.
+// fallbackDecoding turns byte tokens, <0x00> to <0xFF>, into text. A run of byte tokens is valid
+// only as a whole.
 type fallbackDecoding struct {
 	run  []byte
 	next decoding
@@ -68,8 +68,8 @@ func parseByteToken(text string) (b byte, ok bool) {
 	return b, true
 }
 
-// byteLevelDecoding turns tokens that spell bytes into one text. A token that has another character in
-// it stands for its own bytes.
+// byteLevelDecoding turns tokens that spell bytes into one text. A token with any other character
+// stands for its own bytes.
 type byteLevelDecoding struct {
 	bytes []byte // not yet a whole character
 	next  decoding
@@ -112,17 +112,17 @@ func (d *byteLevelDecoding) end() {
 	d.next.end()
 }
 
-// charState says what the start of some bytes is.
+// charState classifies the first bytes of a text.
 type charState int
 
 const (
 	charValid      charState = iota // a character
-	charInvalid                     // a maximal part of a character, or a byte that begins none
-	charIncomplete                  // the whole is the start of a character
+	charInvalid                     // a maximal part of a character, or a byte that begins no character
+	charIncomplete                  // all the bytes are the start of a character
 )
 
-// scanChar returns how many of the first bytes of b, which is not empty, belong together, by table 3-7 of
-// the Unicode Standard and its recommendation to replace maximal parts.
+// scanChar returns how many of the first bytes of b, which is not empty, belong together. It
+// follows table 3-7 of the Unicode Standard and the recommendation there to replace maximal parts.
 func scanChar(b []byte) (n int, state charState) {
 	first := b[0]
 	low, high := byte(0x80), byte(0xBF) // of the second byte

@@ -2,7 +2,7 @@ package tokenizer
 
 import "strings"
 
-// cleaner takes out the spaces that cutting text into words has put in.
+// cleaner removes the spaces that splitting text into words has added.
 var cleaner = [...][2]string{
 	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
 	{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
@@ -15,7 +15,7 @@ func cleanUp(text string) string {
 	return text
 }
 
-// wordPieceDecoding puts a space before each token but those that go on with a word.
+// wordPieceDecoding puts a space before each token that does not continue a word.
 type wordPieceDecoding struct {
 	prefix  string
 	cleanup bool
@@ -46,8 +46,8 @@ func (w *wordPieceDecoding) token(text string, literal bool) {
 
 func (w *wordPieceDecoding) end() { w.next.end() }
 
-// ctcDecoding reads what connectionist temporal classification (Graves et al., 2006) writes: a token says
-// the same until another comes, and a pad separates two that are equal.
+// ctcDecoding decodes connectionist temporal classification (Graves et al., 2006): repeated tokens
+// count once, and a pad separates two equal tokens.
 type ctcDecoding struct {
 	pad, delimiter string
 	cleanup        bool
@@ -80,10 +80,11 @@ func (c *ctcDecoding) token(text string, literal bool) {
 
 func (c *ctcDecoding) end() { c.next.end() }
 
-// suffixDecoding makes the suffix of tokens that end a word a space, but at the end of the text.
+// suffixDecoding replaces the suffix of tokens that end a word by a space, and removes it at the
+// end of the text.
 type suffixDecoding struct {
 	suffix  string
-	held    string // the token that may be the last
+	held    string // the token that may be the last one
 	literal bool
 	holds   bool
 	next    decoding

@@ -5,46 +5,47 @@ import (
 	"unicode/utf8"
 )
 
-// search is a program at work on one text. It is not for concurrent use.
+// search is the execution of a program on one text. It is not safe for concurrent use.
 type search struct {
 	of    *expression
 	work  *work
 	text  string
 	stack []attempt
 	runs  []knownRun
-	known map[int32][]uint64 // what is known of the states at places, in pages
-	steps int                // of the match that is looked for
+	known map[int32][]uint64 // what is known of states at positions, in pages
+	steps int                // of the current match
 }
 
-// attempt is what to do when a way fails.
+// attempt is an alternative to try after a failure.
 type attempt struct {
 	kind attemptKind
 	pc   int32
-	pos  int // where to go on; of a run, what it takes now
-	low  int // of a run: the least that it may take
+	pos  int // where to continue; for a run, its current end
+	low  int // for a run, its earliest end
 }
 
 type attemptKind uint8
 
 const (
-	tryOther   attemptKind = iota // go on at pc
-	tryShorter                    // give back a character of a run
-	markFailed                    // remember that every way from here fails
+	tryOther   attemptKind = iota // continue at pc
+	tryShorter                    // shorten a run by a character
+	markFailed                    // remember that every alternative from here fails
 )
 
-// knownRun is the last run of characters of a set that an instruction saw: from start, or before, to end. From
-// failed on no place in it leads to a match.
+// knownRun is the last run of characters of a set that an instruction saw. It reaches from start,
+// or before, to end. From failed on no position in it leads to a match.
 type knownRun struct{ start, end, failed int }
 
-// freeSteps is how many choices of a match are made before they are remembered, which costs more than most.
+// freeSteps is how many choices of a match are made before choices are remembered. Remembering
+// costs more than most choices do.
 const freeSteps = 256
 
 const (
 	placesOfPage = 256
-	maxSearch    = 1 << 16 // attempts and runs of a search that is kept
+	maxSearch    = 1 << 16 // attempts and runs that a search keeps for reuse
 )
 
-// search returns a search in text, to be given back with done.
+// search returns a search in text. The caller returns it with done.
 func (e *expression) search(w *work, text string) *search {
 	s, ok := e.pool.Get().(*search)
 	if !ok {
@@ -66,11 +67,11 @@ func (s *search) done() {
 	s.of.pool.Put(s)
 }
 
-// each implements finder. An empty match counts where no match ends, and not at the end of the text.
+// each implements finder. It skips an empty match at the end of the previous match or of the text.
 func (e *expression) each(w *work, text string, match func(start, end int) (more bool)) {
 	s := e.search(w, text)
 	defer s.done()
-	last := -1 // where the match before ended
+	last := -1 // end of the previous match
 	for at := 0; at < len(text); {
 		start, end := s.find(at)
 		if start == len(text) || start == end && start == last {
@@ -92,7 +93,8 @@ func (e *expression) each(w *work, text string, match func(start, end int) (more
 	}
 }
 
-// find returns the first match that begins at from or later, or the end of the text twice.
+// find returns the first match that begins at or after from, or the end of the text twice if there
+// is none.
 func (s *search) find(from int) (start, end int) {
 	s.steps = 0
 	for i := from; i < len(s.text); {
@@ -115,7 +117,8 @@ func (s *search) find(from int) (start, end int) {
 	return len(s.text), len(s.text)
 }
 
-// match runs the program at pc from a place and returns where it ends. With look it asks for no end.
+// match runs the program at pc from a position and returns the end of the match. With look the end
+// does not matter.
 func (s *search) match(pc int32, pos int, look bool) (end int, ok bool) {
 	base := len(s.stack)
 	for {
@@ -176,7 +179,7 @@ func (s *search) match(pc int32, pos int, look bool) (end int, ok bool) {
 	}
 }
 
-// succeed remembers of the choices on the way of a look that they lead to its end.
+// succeed remembers that the choices on the way to a successful lookaround succeed.
 func (s *search) succeed(base int) {
 	for _, a := range s.stack[base:] {
 		if a.kind == markFailed {
@@ -186,7 +189,7 @@ func (s *search) succeed(base int) {
 	s.stack = s.stack[:base]
 }
 
-// another returns where to go on after a way failed.
+// another returns where to continue after a failure.
 func (s *search) another(base int) (pc int32, pos int, ok bool) {
 	for len(s.stack) > base {
 		a := &s.stack[len(s.stack)-1]
@@ -214,7 +217,8 @@ func (s *search) another(base int) (pc int32, pos int, ok bool) {
 	return 0, 0, false
 }
 
-// character returns the length of the character at pos, or below 0 before it, if it is in the instruction's set.
+// character returns the length of the character at pos, negative for the character before pos, if
+// it is in the instruction's set.
 func (s *search) character(in *instruction, pos int) (n int, ok bool) {
 	var r rune
 	switch {
@@ -237,13 +241,14 @@ func (s *search) character(in *instruction, pos int) (n int, ok bool) {
 	return n, in.set.has(r)
 }
 
-// run returns the end of the longest run that begins at pos and may lead to a match, and notes the shorter ones.
+// run returns the end of the longest run that begins at pos and may lead to a match. It stacks the
+// shorter ones as attempts.
 func (s *search) run(pc int32, in *instruction, pos int) (end int, ok bool) {
 	k := &s.runs[in.number]
 	if k.start < 0 || pos < k.start || pos > k.end {
 		next := knownRun{start: pos, end: pos}
 		for {
-			if next.end == k.start && k.start >= 0 { // the run that is known
+			if next.end == k.start && k.start >= 0 { // the known run begins here
 				next.end, next.failed = k.end, k.failed
 				break
 			}
@@ -272,7 +277,7 @@ func (s *search) run(pc int32, in *instruction, pos int) (end int, ok bool) {
 	return end, true
 }
 
-// look reports whether the program of a look holds at pos.
+// look reports whether the program of a lookaround holds at pos.
 func (s *search) look(in *instruction, pos int) bool {
 	if s.steps++; s.steps > freeSteps {
 		if failed, succeeded := s.recall(in.number, pos); failed || succeeded {
@@ -290,8 +295,8 @@ func (s *search) look(in *instruction, pos int) bool {
 	return ok
 }
 
-// recall returns what is known of a state at a place: whether every way from there fails, or one in a look
-// succeeds.
+// recall returns what is known of a state at a position: whether every alternative from there
+// fails, or one in a lookaround succeeds.
 func (s *search) recall(state int32, pos int) (failed, succeeded bool) {
 	page := s.known[int32(pos/placesOfPage)]
 	if page == nil {
@@ -313,7 +318,7 @@ func (s *search) remember(state int32, pos int, bits uint64) {
 	page[bit/64] |= bits << (bit % 64)
 }
 
-// at reports whether pos is such a place.
+// at reports whether p holds at pos.
 func (s *search) at(p place, pos int) bool {
 	text := s.text
 	switch p {

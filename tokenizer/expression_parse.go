@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// term is a part of a regular expression.
+// term is a node of a regular expression.
 type term struct {
 	kind       termKind
-	set        runeRanges // of one character
+	set        runeRanges // of termSet: the characters it matches
 	parts      []*term
-	min, max   int  // of a repetition; a max of -1 is none
-	lazy       bool // it takes as few as it can
-	possessive bool // it gives nothing back
-	behind     bool // a look at what comes before
+	min, max   int  // of a repetition; a max of -1 is unlimited
+	lazy       bool // the repetition takes as few as it can
+	possessive bool // the repetition does not backtrack
+	behind     bool // a lookbehind
 	negative   bool
 	place      place
 }
@@ -24,7 +24,7 @@ type term struct {
 type termKind int
 
 const (
-	termSequence termKind = iota // of parts; nothing without any
+	termSequence termKind = iota // parts in order; empty without parts
 	termChoice
 	termSet
 	termRepeat
@@ -33,7 +33,7 @@ const (
 	termPlace
 )
 
-// place is where in a text something holds, whatever the characters.
+// place is a condition on a position in a text.
 type place int
 
 const (
@@ -41,23 +41,23 @@ const (
 	lineEnd
 	textStart
 	textEnd
-	lastLineEnd // the end of the text, or before a line feed there
+	lastLineEnd // the end of the text, or before its last line feed
 	wordEdge
 	noWordEdge
 )
 
-// Limits of expressions, far above what published files use.
+// Limits of expressions, far above those of published files.
 const (
 	maxNesting = 100
 	maxRepeat  = 1000
 )
 
-// parser reads an expression in the syntax of Oniguruma, as far as what it matches does not depend on what
-// groups have captured.
+// parser reads an expression in the syntax of Oniguruma. It does not read backreferences or
+// anything else that depends on captures.
 type parser struct {
 	rest    string
-	fold    bool // upper and lower case are the same
-	dotAll  bool // a dot matches a line feed too
+	fold    bool // case is ignored
+	dotAll  bool // a dot matches a line feed
 	nesting int
 }
 
@@ -66,7 +66,7 @@ type unsupportedExpression string
 
 func (u unsupportedExpression) Error() string { return string(u) }
 
-// parseExpression returns the term that an expression is, or why it cannot be read.
+// parseExpression parses an expression. The error says why it cannot be read.
 func parseExpression(expression string) (t *term, err error) {
 	if !utf8.ValidString(expression) {
 		return nil, unsupportedExpression("it is not UTF-8")
@@ -84,7 +84,7 @@ func (p *parser) take(prefix string) bool {
 	return ok
 }
 
-// next takes one character; 0 at the end.
+// next consumes and returns one character, 0 at the end.
 func (p *parser) next() rune {
 	if p.rest == "" {
 		return 0
@@ -142,7 +142,7 @@ func (p *parser) sequence() (*term, error) {
 	return out, nil
 }
 
-// repeat reads what says how often t stands, if there is such.
+// repeat reads a quantifier after t, if there is one.
 func (p *parser) repeat(t *term) (_ *term, more bool, err error) {
 	out := &term{kind: termRepeat, parts: []*term{t}, max: -1}
 	counted := false
@@ -155,7 +155,7 @@ func (p *parser) repeat(t *term) (_ *term, more bool, err error) {
 	case strings.HasPrefix(p.rest, "{"):
 		least, most, rest, ok := interval(p.rest)
 		if !ok {
-			return t, false, nil // a brace like any character
+			return t, false, nil // the brace is an ordinary character
 		}
 		out.min, out.max, p.rest, counted = least, most, rest, true
 	default:
@@ -196,7 +196,7 @@ func interval(text string) (least, most int, rest string, ok bool) {
 	return least, most, rest, ok && (first != "" || second != "")
 }
 
-// atom reads what a repetition may follow.
+// atom reads a term that a quantifier may follow.
 func (p *parser) atom() (*term, error) {
 	switch r := p.next(); r {
 	case '(':
@@ -222,7 +222,7 @@ func (p *parser) atom() (*term, error) {
 	}
 }
 
-// single returns the term of one character.
+// single returns the term that matches one character.
 func (p *parser) single(r rune) *term {
 	set := runeRanges{{r, r}}
 	if p.fold {
@@ -231,7 +231,7 @@ func (p *parser) single(r rune) *term {
 	return &term{kind: termSet, set: set}
 }
 
-// group reads a group, whose parenthesis is taken.
+// group reads a group after its opening parenthesis.
 func (p *parser) group() (*term, error) {
 	fold, dotAll := p.fold, p.dotAll
 	defer func() { p.fold, p.dotAll = fold, dotAll }()
@@ -275,7 +275,7 @@ func (p *parser) group() (*term, error) {
 			case 'm':
 				p.dotAll = on
 				continue
-			case ')': // up to the end of the group around it, alternatives too
+			case ')': // applies up to the end of the enclosing group, across alternatives
 				t, err := p.choice()
 				return t, err
 			case ':':
@@ -296,7 +296,7 @@ func (p *parser) group() (*term, error) {
 	return out, nil
 }
 
-// escape reads what a backslash, which is taken, begins.
+// escape reads an escape sequence after its backslash.
 func (p *parser) escape() (*term, error) {
 	if p.rest == "" {
 		return nil, unsupportedExpression("it ends with a backslash")
@@ -329,7 +329,8 @@ func (p *parser) escape() (*term, error) {
 	return &term{kind: termSet, set: set}, err
 }
 
-// escapedSet reads what a backslash, which is taken, begins, between brackets or outside.
+// escapedSet reads an escape sequence that stands for a set, after its backslash, inside or outside
+// of brackets.
 func (p *parser) escapedSet() (runeRanges, error) {
 	one := func(r rune) (runeRanges, error) { return runeRanges{{r, r}}, nil }
 	switch r := p.next(); r {
@@ -421,7 +422,7 @@ func (p *parser) number(kind rune) (runeRanges, error) {
 	return runeRanges{{rune(n), rune(n)}}, nil
 }
 
-// class reads what stands between brackets, of which the first is taken.
+// class reads a bracket expression after its opening bracket.
 func (p *parser) class() (runeRanges, error) {
 	p.nesting++
 	defer func() { p.nesting-- }()
@@ -431,7 +432,7 @@ func (p *parser) class() (runeRanges, error) {
 	negative := p.take("^")
 	var all, set runeRanges
 	intersects := false
-	// part ends what stands before && or the last bracket.
+	// part ends an operand of && or of the whole expression.
 	part := func() {
 		set = union(set)
 		if p.fold {
@@ -459,7 +460,7 @@ func (p *parser) class() (runeRanges, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A range is of two single characters.
+		// A range joins two single characters.
 		if last >= 0 && strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") && !strings.HasPrefix(p.rest, "-[") {
 			rest := p.rest
 			p.rest = p.rest[1:]
@@ -467,7 +468,7 @@ func (p *parser) class() (runeRanges, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case end < 0: // the hyphen is one
+			case end < 0: // the hyphen is an ordinary character
 				p.rest = rest
 			case end < last:
 				return nil, unsupportedExpression("a range that ends before it begins")
@@ -479,7 +480,7 @@ func (p *parser) class() (runeRanges, error) {
 	}
 }
 
-// classItem reads one thing between brackets. single is its character, or -1 for a class.
+// classItem reads one item of a bracket expression. single is its character, or -1 for a class.
 func (p *parser) classItem() (set runeRanges, single rune, err error) {
 	switch {
 	case strings.HasPrefix(p.rest, "[:"):

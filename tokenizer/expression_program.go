@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// expression is a regular expression as a program for a machine that tries one way after the other. It finds
-// what Oniguruma finds, but in time proportional to the text, whatever the expression: what has failed at a
-// place is not tried there again.
+// expression is a regular expression compiled to a program for a backtracking machine. It finds
+// what Oniguruma finds, in time proportional to the text for every expression: a state that has
+// failed at a position is not tried there again.
 type expression struct {
 	code   []instruction
 	prefix string   // what every match begins with
 	firsts *runeSet // the characters that a match may begin with; nil for any
 	empty  bool     // a match may be empty
-	runs   int      // numbers of instructions that remember something
+	runs   int      // number of instructions that remember a run
 	states int
 	pool   sync.Pool // of searches
 }
@@ -26,36 +26,36 @@ const (
 	opSet    operation = iota // a character of the set
 	opSplit                   // first x, then y
 	opJump                    // to x
-	opRun                     // as many characters of the set as there are
-	opLook                    // the program at x holds here; go on at y
-	opAtomic                  // the first way through the program at x; go on at y
-	opPlace                   // it is such a place
+	opRun                     // the longest run of characters of the set
+	opLook                    // the program at x matches here; continue at y
+	opAtomic                  // the first match of the program at x; continue at y
+	opPlace                   // the condition place holds
 	opAccept
 )
 
 // instruction is a step of a program.
 type instruction struct {
 	op     operation
-	flag   bool // of opRun: it gives nothing back; of opLook: the program does not hold
+	flag   bool // of opRun: does not backtrack; of opLook: the program must not match
 	back   bool // the text is read backwards
 	place  place
 	x, y   int32
-	number int32 // of what opRun, opSplit and opLook remember
-	char   rune  // the only one of the set, or -1
+	number int32 // index of what opRun, opSplit and opLook remember
+	char   rune  // the only character of the set, or -1
 	set    *runeSet
 }
 
-// maxProgram is the most instructions of a program.
+// maxProgram is the largest number of instructions in a program.
 const maxProgram = 1 << 14
 
 // compiler writes a program.
 type compiler struct {
 	expression
 	sets  map[string]*runeSet // by their ranges
-	known map[*term]*runeSet  // of terms that are written again
+	known map[*term]*runeSet  // sets of terms that are compiled more than once
 }
 
-// compileExpression returns the finder of an expression in the syntax of Oniguruma.
+// compileExpression compiles an expression in the syntax of Oniguruma.
 func compileExpression(text string) (*expression, error) {
 	t, err := parseExpression(text)
 	c := &compiler{sets: make(map[string]*runeSet), known: make(map[*term]*runeSet)}
@@ -77,10 +77,10 @@ func compileExpression(text string) (*expression, error) {
 	return e, nil
 }
 
-// expressionFor returns the finder of a regular expression of a tokenizer.json: one that is written by hand, or
-// a program.
+// expressionFor returns the finder of a regular expression in a tokenizer.json: a hand-written
+// matcher or a compiled program.
 func expressionFor(text string) (named, error) {
-	// A line break may stand in the expression as it is or escaped.
+	// A line break may be literal or escaped in the expression.
 	canonical := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(text)
 	if f, ok := patterns[canonical]; ok {
 		return f, nil
@@ -92,7 +92,7 @@ func expressionFor(text string) (named, error) {
 	return named{finder: e}, nil
 }
 
-// length returns how many characters t matches at least and at most, -1 for any number.
+// length returns the least and the most characters that t matches, -1 for no limit.
 func (t *term) length() (least, most int) {
 	add := func(a, b int) int {
 		if a < 0 || b < 0 {
@@ -134,12 +134,13 @@ func (t *term) length() (least, most int) {
 	return least, most
 }
 
-// prefix returns what every match of t begins with, shortened when it is long, and whether that is all of it.
+// prefix returns a string that every match of t begins with, truncated if it is long, and whether
+// it is the whole match.
 func (t *term) prefix() (prefix string, whole bool) {
 	const limit = 32
 	switch t.kind {
 	case termSet:
-		// What U+FFFD stands for may be spelled otherwise.
+		// An invalid byte also reads as U+FFFD, with another spelling.
 		if len(t.set) == 1 && t.set[0].first == t.set[0].last && t.set[0].first != utf8.RuneError {
 			return string(t.set[0].first), true
 		}
@@ -162,7 +163,8 @@ func (t *term) prefix() (prefix string, whole bool) {
 	return "", false
 }
 
-// firsts returns what a match of t begins with. all is false when a match may be empty, so that it says nothing.
+// firsts returns the characters that a match of t may begin with. all is false if a match may be
+// empty, so that the set is of no use.
 func (t *term) firsts() (set runeRanges, all bool) {
 	switch t.kind {
 	case termSet:
@@ -193,7 +195,8 @@ func (c *compiler) add(i instruction) int32 {
 	return int32(len(c.code) - 1)
 }
 
-// split adds a choice between what follows and a place that is not known yet; with lazy the other way round.
+// split adds a choice between the next instruction and a target that fix sets later; lazy reverses
+// their order.
 func (c *compiler) split(lazy bool) (fix func()) {
 	at := c.add(instruction{op: opSplit, number: int32(c.states)})
 	c.states++
@@ -207,7 +210,7 @@ func (c *compiler) split(lazy bool) (fix func()) {
 	}
 }
 
-// setOf returns an instruction for a character of the set that t is.
+// setOf returns an instruction for a character in the set of t.
 func (c *compiler) setOf(op operation, t *term, back bool) instruction {
 	i := instruction{op: op, back: back, char: -1}
 	if len(t.set) == 1 && t.set[0].first == t.set[0].last {
@@ -226,7 +229,7 @@ func (c *compiler) setOf(op operation, t *term, back bool) instruction {
 	return i
 }
 
-// write adds the program of t; with back it reads the text backwards.
+// write adds the program of t; with back the program reads the text backwards.
 func (c *compiler) write(t *term, back bool) error {
 	if len(c.code) > maxProgram {
 		return unsupportedExpression("it is too large")
@@ -291,7 +294,7 @@ func (c *compiler) write(t *term, back bool) error {
 func (c *compiler) repeat(t *term, back bool) error {
 	body := t.parts[0]
 	least, most := body.length()
-	if most == 0 { // what takes no room holds once or any number of times
+	if most == 0 { // an empty match holds once or any number of times
 		if t.min == 0 {
 			return nil
 		}

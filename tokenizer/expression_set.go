@@ -47,10 +47,10 @@ func (r runeRanges) not() runeRanges {
 	return out
 }
 
-// and returns the characters that both have.
+// and returns the characters that are in both sets.
 func (r runeRanges) and(other runeRanges) runeRanges { return union(r.not(), other.not()).not() }
 
-// folded returns r with the characters that differ from one of its own in case alone.
+// folded returns r and the characters that differ from one of r's in case alone.
 func (r runeRanges) folded() runeRanges {
 	var more runeRanges
 	cased := caseRunes()
@@ -65,7 +65,7 @@ func (r runeRanges) folded() runeRanges {
 	return union(r, more)
 }
 
-// caseRunes are the characters from which others differ in case alone, in ascending order.
+// caseRunes returns the characters that have a variant in another case, in ascending order.
 var caseRunes = sync.OnceValue(func() []rune {
 	var cased []rune
 	for r := rune(0); r <= unicode.MaxRune; r++ {
@@ -97,7 +97,7 @@ func runesIn(table *unicode.RangeTable) runeRanges {
 	return union(out)
 }
 
-// runeSet answers whether a character is in a set. Pages of 256 characters that are alike are kept once.
+// runeSet is a set with a fast membership test. Equal pages of 256 characters are stored once.
 type runeSet struct {
 	pages [(unicode.MaxRune + 1) >> 8]uint16
 	bits  [][4]uint64
@@ -134,24 +134,26 @@ func newRuneSet(ranges runeRanges) *runeSet {
 
 func (s *runeSet) has(r rune) bool { return s.bits[s.pages[r>>8]][r>>6&3]>>(r&63)&1 != 0 }
 
-// wordRunes are what \w is between brackets in Oniguruma: letters and what counts as such, marks, digits and
-// connectors.
+// wordRunes returns the characters of \w between brackets in Oniguruma: alphabetic characters,
+// marks, digits and connectors.
 var wordRunes = sync.OnceValue(func() runeRanges {
 	return union(alphabetic(), categoryRunes("M"), categoryRunes("Nd"), runesIn(unicode.Pc))
 })
 
-// wideWordRunes are what \w is by itself: the numbers of Latin-1 too, such as ½.
+// wideWordRunes returns the characters of \w outside of brackets, which also has the numbers of
+// Latin-1, such as ½.
 var wideWordRunes = sync.OnceValue(func() runeRanges {
 	return union(wordRunes(), categoryRunes("N").and(runeRanges{{0, 0xFF}}))
 })
 
-// wordSet is wideWordRunes to be asked.
+// wordSet is wideWordRunes as a runeSet.
 var wordSet = sync.OnceValue(func() *runeSet { return newRuneSet(wideWordRunes()) })
 
-// newModifiers are the characters of newInUnicode16 in Lm; the others of class letter are in Lo.
+// newModifiers are the characters of newInUnicode16 in Lm. The others of class letter are in Lo.
 const newModifiers = "\U00010D4E\U00010D6F\U00016D40\U00016D41\U00016D42\U00016D6B\U00016D6C"
 
-// categoryRunes returns the characters of a general category in Unicode 16.0, nil for a name that there is not.
+// categoryRunes returns the characters of a general category in Unicode 16.0, nil for an unknown
+// name.
 func categoryRunes(name string) runeRanges {
 	table, ok := unicode.Categories[name]
 	if !ok {
@@ -180,7 +182,7 @@ func categoryRunes(name string) runeRanges {
 	return out
 }
 
-// posixRunes are the classes that have a name in POSIX.
+// posixRunes are the named classes of POSIX.
 var posixRunes = map[string]func() runeRanges{
 	"alnum":  func() runeRanges { return union(alphabetic(), categoryRunes("Nd")) },
 	"alpha":  alphabetic,
@@ -200,8 +202,8 @@ func alphabetic() runeRanges {
 	return union(categoryRunes("L"), runesIn(unicode.Nl), runesIn(unicode.Other_Alphabetic))
 }
 
-// propertyRunes returns the characters of a property, by any name in braces after \p; nil for a name that is
-// not known.
+// propertyRunes returns the characters of a property by any of its names after \p, nil for an
+// unknown name.
 func propertyRunes(name string) runeRanges {
 	plain := func(name string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
@@ -241,5 +243,5 @@ func propertyRunes(name string) runeRanges {
 	return nil
 }
 
-// decodeBefore returns the character that ends at i of text, and its length.
+// decodeBefore returns the character that ends at i in text, and its length.
 func decodeBefore(text string, i int) (rune, int) { return utf8.DecodeLastRuneInString(text[:i]) }

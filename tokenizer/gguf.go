@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Metadata is the metadata of a GGUF file. Every method returns false for a key that the file does not
-// have or that has another type.
+// Metadata is the metadata of a GGUF file. Every method returns false if the file lacks the key or
+// the value has another type.
 type Metadata interface {
 	String(key string) (string, bool)
 	Int(key string) (int64, bool)
@@ -43,7 +43,7 @@ const (
 
 	keyArchitecture = "general.architecture"
 
-	// What stands between files is no answer either.
+	// Tokens between files end an answer too.
 	keyFIMPad        = "tokenizer.ggml.fim_pad_token_id"
 	keyFIMRepository = "tokenizer.ggml.fim_rep_token_id"
 	keyFIMSeparator  = "tokenizer.ggml.fim_sep_token_id"
@@ -62,13 +62,13 @@ const (
 // metaspaceChar is what SentencePiece writes for a space.
 const metaspaceChar = "▁"
 
-// FromGGUF returns the tokenizer that the metadata of a GGUF file describes, as llama.cpp understands
-// it: GGUF names no normalizer, so text is taken as it is. Control and unknown tokens are the special
-// ones; user-defined tokens match in any text. Of all these the longest is found first, wherever it
-// stands, and then the next in what is left.
+// FromGGUF returns the tokenizer that the metadata of a GGUF file describes, as llama.cpp reads it:
+// GGUF names no normalizer, so text is not normalized. The special tokens are the control and
+// unknown tokens. User-defined tokens match in any text. The longest of all these tokens is matched
+// first, anywhere in the text, then the next longest in the rest.
 //
-// The error wraps [ErrUnsupported] and names the model or pre-tokenizer when there is none such here, and
-// [ErrInvalid] when the metadata is wrong.
+// The error wraps [ErrUnsupported] and names the model or pre-tokenizer if this package does not
+// have it. It wraps [ErrInvalid] if the metadata is wrong.
 func FromGGUF(m Metadata) (*Tokenizer, error) {
 	t, err := fromGGUF(m)
 	if err != nil {
@@ -138,11 +138,11 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-// ggufDefault is what a kind of model has where its file does not say.
+// ggufDefault holds the defaults of a kind of model.
 type ggufDefault struct {
 	ids            map[string]int64
 	addBOS, addEOS bool
-	alwaysBOS      bool // even where the file says otherwise
+	alwaysBOS      bool // even if the file says otherwise
 }
 
 var ggufDefaults = map[string]ggufDefault{
@@ -153,7 +153,7 @@ var ggufDefaults = map[string]ggufDefault{
 	"t5":     {ids: map[string]int64{keyEOS: 1, keyUnknown: 2, keyPadding: 0}, addEOS: true},
 }
 
-// ggufAround returns what stands before and after a text.
+// ggufAround returns the tokens before and after a text.
 func ggufAround(m Metadata, t *Tokenizer, kind string, d ggufDefault, separator int32) (around template, err error) {
 	if kind == "bert" { // whatever the file says
 		if t.bos < 0 || separator < 0 {
@@ -176,8 +176,8 @@ func ggufAround(m Metadata, t *Tokenizer, kind string, d ggufDefault, separator 
 	return around, nil
 }
 
-// ggufBetween returns what stands before the second text of a pair, after what ends the first: of RoBERTa's
-// kin another separator.
+// ggufBetween returns the tokens before the second text of a pair, after those that end the first:
+// models like RoBERTa add a second separator.
 func ggufBetween(m Metadata, kind string, around template, separator int32) []int32 {
 	architecture, _ := m.String(keyArchitecture)
 	add, ok := m.Bool(keyAddSeparator)
@@ -187,8 +187,8 @@ func ggufBetween(m Metadata, kind string, around template, separator int32) []in
 	return []int32{separator}
 }
 
-// ggufVocabulary returns the vocabulary of texts with their types; missing types are normal. Of equal
-// texts the first is what the text means.
+// ggufVocabulary returns the vocabulary of texts with their types. Missing types are normal. A text
+// that occurs twice has the first id.
 func ggufVocabulary(texts []string, types []int64) vocabulary {
 	v := vocabulary{tokens: make([]token, len(texts)), ids: make(map[string]int32, len(texts))}
 	for i, text := range texts {
@@ -211,7 +211,8 @@ func ggufVocabulary(texts []string, types []int64) vocabulary {
 	return v
 }
 
-// ggufAdded returns the tokens to find in text before the model sees it, in the order of their ids.
+// ggufAdded returns the tokens to match in text before the model encodes it, in the order of their
+// ids.
 func ggufAdded(v *vocabulary, types []int64, m Metadata) []addedToken {
 	lstrip, rstrip := ggufStrips(m)
 	var added []addedToken
@@ -227,8 +228,8 @@ func ggufAdded(v *vocabulary, types []int64, m Metadata) []addedToken {
 	return added
 }
 
-// ggufStrips returns which added tokens take the white space before and after them. GGUF has no key for
-// it; llama.cpp knows the models by their names.
+// ggufStrips returns which added tokens take the white space before and after them. GGUF has no key
+// for this; like llama.cpp, it tests the names of the models.
 func ggufStrips(m Metadata) (lstrip, rstrip func(text string) bool) {
 	none := func(string) bool { return false }
 	contains := func(s string, parts ...string) bool {
@@ -262,8 +263,8 @@ func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
 	t.normalizer = append(t.normalizer, replace{literal(" "), metaspaceChar})
 }
 
-// ggufBPE makes t a tokenizer that merges, in bytes or in characters, and returns what its pre-tokenizer
-// does where the file does not say. A byte that the vocabulary lacks is dropped.
+// ggufBPE makes t a tokenizer that merges bytes or characters. It returns the defaults of its
+// pre-tokenizer. Bytes that the vocabulary lacks are dropped.
 func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) {
 	pre, ok := m.String(keyPre)
 	switch {
@@ -282,7 +283,7 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) 
 		return d, fmt.Errorf("%s: %w", pre, err)
 	}
 	merges, ok := m.Strings(keyMerges)
-	if !ok && pre != "kimi-k2" { // which may have none
+	if !ok && pre != "kimi-k2" { // which may have no merges
 		return d, fmt.Errorf("%w: no %s", ErrInvalid, keyMerges)
 	}
 	b := &bpe{
@@ -292,7 +293,7 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) 
 	b.absent = &absentTokens{first: int32(len(t.vocab.tokens)), ids: map[string]int32{}}
 	var joined []byte
 	for i, merge := range merges {
-		// A token may be a space; the parts are separated by the first one after the first byte.
+		// A token may begin with a space; the first space after the first byte separates the parts.
 		if merge == "" {
 			continue
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/realizar/realizar/internal/nearest"
 )
 
-// modelsBPE are the values of tokenizer.ggml.model for which tokenizer.ggml.pre counts.
+// modelsBPE are the values of tokenizer.ggml.model that use tokenizer.ggml.pre.
 var modelsBPE = []string{"gpt2"}
 
-// WithPreTokenizer returns m with name in the place of the pre-tokenizer that the file names, for a file that
-// names none or one that [FromGGUF] does not know. The error wraps [ErrInvalid] when the file's tokenizer has
-// none to choose, and [ErrPreTokenizer] when there is none with this name.
+// WithPreTokenizer returns m with the pre-tokenizer replaced by name, for a file that names none or
+// one that [FromGGUF] does not know. The error wraps [ErrInvalid] if the file's tokenizer does not
+// use a pre-tokenizer name, and [ErrPreTokenizer] if name is unknown.
 func WithPreTokenizer(m Metadata, name string) (Metadata, error) {
 	kind, ok := m.String(keyModel)
 	if !ok || !slices.Contains(modelsBPE, kind) {
@@ -40,11 +40,11 @@ func (c chosenPreTokenizer) String(key string) (string, bool) {
 	return c.Metadata.String(key)
 }
 
-// unknownPreTokenizer is the error for a name that is not in the table, with those that are nearest to it.
+// unknownPreTokenizer returns the error for an unknown name. It lists the nearest known names.
 func unknownPreTokenizer(name string) error {
 	return fmt.Errorf("%w: %w %s; the nearest known are %s",
 		ErrUnsupported, ErrPreTokenizer, quoted(name), strings.Join(nearest.Names(name, PreTokenizers(), 5), ", "))
 }
 
-// PreTokenizers returns the names that [WithPreTokenizer] takes, sorted.
+// PreTokenizers returns the names that [WithPreTokenizer] accepts, sorted.
 func PreTokenizers() []string { return slices.Sorted(maps.Keys(ggufPreTokenizers)) }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// llama.cpp goes by Unicode 15.1, and runs expressions that nobody wrote a function for over a text in which a
-// byte stands for the category of each character. Letters beyond ASCII have no case there. The tables say the
-// same of characters.
+// llama.cpp uses Unicode 15.1. Expressions without a hand-written function run over a text in which
+// one byte stands for the category of each character; letters beyond ASCII have no case there. The
+// tables in this file give characters the same classes.
 
-// llamaClasses are the classes as llama.cpp has them.
+// llamaClasses holds the classes as llama.cpp defines them.
 var llamaClasses classTable = sync.OnceValue(func() *properties {
 	table := unicode15()
 	for _, added := range newInUnicode16 {
@@ -42,7 +42,7 @@ var llamaCaseless classTable = sync.OnceValue(func() *properties {
 	return table
 })
 
-// llamaUnmarked is llamaCaseless without marks, which are in no class.
+// llamaUnmarked is llamaCaseless with marks in no class.
 var llamaUnmarked classTable = sync.OnceValue(func() *properties {
 	table := new(properties)
 	for r, c := range llamaCaseless() {
@@ -51,15 +51,15 @@ var llamaUnmarked classTable = sync.OnceValue(func() *properties {
 	return table
 })
 
-// llamaTilde is llamaClasses where the tilde, as in the expressions with \p{S}, is no symbol.
+// llamaTilde is llamaClasses with the tilde in no class, as in the expressions with \p{S}.
 var llamaTilde classTable = sync.OnceValue(func() *properties {
 	table := *llamaClasses()
 	table['~'] &^= symbol
 	return &table
 })
 
-// llamaHan is llamaUnmarked with Chinese characters as upper-case letters, the only ones: they are letters that
-// no word has.
+// llamaHan is llamaUnmarked with Chinese characters as the only upper-case letters: letters that
+// are in no word.
 var llamaHan classTable = sync.OnceValue(func() *properties {
 	table := new(properties)
 	for r, c := range llamaUnmarked() {
@@ -80,8 +80,8 @@ func isHanBlock(r rune) bool {
 		0x20000 <= r && r <= 0x2A6DF || 0x2A700 <= r && r <= 0x2EBEF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// wpmText appends to dst what BERT's text becomes for llama.cpp, with a space around what is a word of its
-// own.
+// wpmText normalizes text as llama.cpp does for BERT. It puts a space on both sides of a character
+// that is a word on its own.
 type wpmText struct{ lower, strip bool }
 
 func (w wpmText) append(dst []byte, r rune, _ string) []byte {
@@ -107,7 +107,8 @@ func (w wpmText) append(dst []byte, r rune, _ string) []byte {
 	return append(utf8.AppendRune(append(dst, ' '), r), ' ')
 }
 
-// firstOfNFD returns the first character of r's canonical decomposition, all that llama.cpp keeps of it.
+// firstOfNFD returns the first character of r's canonical decomposition. llama.cpp drops the
+// others.
 func firstOfNFD(r rune) rune {
 	if r < utf8.RuneSelf {
 		return r
@@ -121,7 +122,8 @@ func firstOfNFD(r rune) rune {
 	return r
 }
 
-// firstOfSyllable returns the leading consonant of a syllable of Hangul, and every other character as it is.
+// firstOfSyllable returns the leading consonant of a Hangul syllable, and every other character
+// unchanged.
 func firstOfSyllable(r rune) rune {
 	const first, last, consonant, following = 0xAC00, 0xD7A3, 0x1100, 21 * 28
 	if r < first || r > last {

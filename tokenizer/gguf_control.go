@@ -11,15 +11,15 @@ var endTexts = []string{
 	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>",
 }
 
-// middleTexts are the spellings of tokens around a gap in a text that is to be filled.
+// middleTexts are the spellings of tokens around a gap to fill in a text.
 var middleTexts = []string{
 	"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>",
 	"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>",
 	"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>",
 }
 
-// ggufTypes returns the types of all tokens; those that the file does not have are normal. Tokens that are known
-// to be control tokens are, whatever the file says, as in llama.cpp.
+// ggufTypes returns the types of all tokens. Tokens that the file gives no type are normal. As in
+// llama.cpp, a token with a known spelling is a control token whatever the file says.
 func ggufTypes(texts []string, m Metadata) []int64 {
 	said, _ := m.Ints(keyTypes)
 	types := make([]int64, len(texts))
@@ -38,13 +38,13 @@ func ggufTypes(texts []string, m Metadata) []int64 {
 	}
 	for i, text := range texts {
 		if text == "</s>" && slices.Contains(ends, "<|tool_response>") {
-			types[i] = typeNormal // Gemma 4 has one that means nothing
+			types[i] = typeNormal // Gemma 4 has one without a meaning
 		}
 	}
 	return types
 }
 
-// ggufEnds returns the tokens that end a text: those named and those whose spelling is known to.
+// ggufEnds returns the tokens that end a text: the named ones and those with a known spelling.
 func ggufEnds(texts []string, named ...int32) []int32 {
 	var ends []int32
 	for _, id := range named {
@@ -60,7 +60,7 @@ func ggufEnds(texts []string, named ...int32) []int32 {
 	}
 	has := func(text string) bool { _, ok := found[text]; return ok }
 	if calls := has("<|call|>") || has("<|calls|>"); calls && (has("<|return|>") || has("<|flush|>")) {
-		delete(found, "<|end|>") // it ends a message, after which more of the answer may come
+		delete(found, "<|end|>") // it ends a message, and the answer may continue
 	}
 	if has("<|tool_response>") {
 		delete(found, "</s>")

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// ggufPre is what a name in tokenizer.ggml.pre stands for.
+// ggufPre describes a pre-tokenizer that tokenizer.ggml.pre names.
 type ggufPre struct {
-	patterns     []finder // each isolates its matches in the pieces that the one before left
-	expressions  []string // the same, before patterns
-	first, last  splitter // before and after both
+	patterns     []finder // each isolates its matches in the pieces of the one before
+	expressions  []string // likewise, applied before patterns
+	first, last  splitter // applied before and after both
 	ignoreMerges bool
 	addBOS       bool // unless the file says otherwise
-	characters   bool // merges characters and not bytes
+	characters   bool // merges characters instead of bytes
 	escapes      bool // writes ▁ for a space
-	lines        bool // line feeds in a row may be a token, and BOS is always added
+	lines        bool // line feeds in a row may be one token, and BOS is always added
 }
 
 // splitter returns the steps of p.
@@ -33,8 +33,8 @@ func (p *ggufPre) splitter() (splitter, error) {
 	return append(steps, p.last...), nil
 }
 
-// trailingSpace is how most expressions end: white space, of which the last character is left to what
-// follows it.
+// trailingSpace ends most expressions: white space, whose last character is left to the text that
+// follows.
 const trailingSpace = `|\s+(?!\S)|\s+`
 
 // ggufPreTokenizers are the pre-tokenizers by their name in llama.cpp.

@@ -15,8 +15,8 @@ const (
 	keyMergeSpaces  = "tokenizer.ggml.remove_extra_whitespaces"
 )
 
-// ggufWordPiece makes t BERT's tokenizer. GGUF spells a token that begins a word with ▁ and the others
-// without a prefix.
+// ggufWordPiece makes t BERT's tokenizer. GGUF spells a token that begins a word with ▁ and other
+// tokens without a prefix.
 func (t *Tokenizer) ggufWordPiece(m Metadata, unknown int32) {
 	t.kind = "WordPiece"
 	lower, ok := m.Bool(keyLowercase)
@@ -52,12 +52,12 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 		switch typeOf(id) {
 		case typeNormal:
 			normal = append(normal, u.scores[i])
-		case typeUserDefined: // likelier than all others
+		case typeUserDefined: // scored above all others
 			u.scores[i] = 0
 			user = append(user, entry{t.vocab.tokens[i].text, id})
 		}
 	}
-	u.unknownScore = float64(float32(lowest(normal)) - unknownPenalty) // as precise as the file
+	u.unknownScore = float64(float32(lowest(normal)) - unknownPenalty) // in the precision of the file
 	u.init(func(id int32) bool {
 		kind := typeOf(id)
 		return kind == typeNormal || kind == typeUserDefined || kind == typeUnused
@@ -71,7 +71,7 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 	if numbers, ok := m.Ints(keyCharsmap); ok {
 		data := make([]byte, len(numbers))
 		for i, b := range numbers {
-			data[i] = byte(b) // of either sign
+			data[i] = byte(b) // numbers may be signed
 		}
 		var err error
 		if n.chars, err = newCharsmap(data, new(growth)); err != nil {
@@ -86,15 +86,15 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 	return nil
 }
 
-// unigramText is SentencePiece's normalization: a charsmap, and ▁ for the spaces.
+// unigramText is SentencePiece's normalization in llama.cpp: a charsmap, and ▁ for spaces.
 type unigramText struct {
 	chars *charsmap // nil for none
-	user  *trie     // of user-defined tokens, which the charsmap leaves as they are
-	first bool      // a space is put before the first word
-	merge bool      // and before the others; there is no other space
+	user  *trie     // user-defined tokens, which the charsmap does not change
+	first bool      // put a space before the first word
+	merge bool      // put one before the other words; remove all other spaces
 }
 
-// apply implements normalStep. No token of GGUF matches in the text that it makes, so there are no marks.
+// apply implements normalStep. No GGUF token matches in its output, so it returns no marks.
 func (u *unigramText) apply(w *work, text string, _ []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text) + len(text)/2)

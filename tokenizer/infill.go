@@ -1,21 +1,22 @@
 package tokenizer
 
-// An Infill is the tokens around the parts of a text with a gap, by which a model that was
-// trained so fills it: Prefix, the text before the gap, Suffix, the text after it, Middle.
+// An Infill holds the tokens that ask a model to fill a gap in a text, if it was trained to. The
+// order is: Prefix, the text before the gap, Suffix, the text after it, Middle.
 type Infill struct {
 	Prefix, Suffix, Middle int32
-	// Repository begins the name of a repository, and Separator that of a file of it. -1: none.
+	// Repository precedes the name of a repository, and Separator the name of a file in it. -1:
+	// none.
 	Repository, Separator int32
 }
 
-// The metadata of the tokens around a gap, in GGUF; files had the second names before.
+// The GGUF metadata keys of the tokens around a gap. Older files use the second names.
 var (
 	keysPrefix = []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"}
 	keysSuffix = []string{"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"}
 	keysMiddle = []string{"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"}
 )
 
-// gapTexts are the spellings of the tokens around a gap, as families of models have them.
+// gapTexts are the spellings of the tokens around a gap, by family of models.
 var gapTexts = [][3]string{
 	{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
 	{"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
@@ -26,16 +27,15 @@ var gapTexts = [][3]string{
 	{"<PRE>", "<SUF>", "<MID>"},
 }
 
-// fileTexts are the spellings of the tokens around files, a family each.
+// fileTexts are the spellings of the tokens around files, by family of models.
 var fileTexts = [][2]string{
 	{"<|repo_name|>", "<|file_sep|>"},
 	{"<|fim_repo|>", "<|file_sep|>"},
 	{"<reponame>", "<file_sep>"},
 }
 
-// Infill returns the tokens by which the model fills a gap in a text: those that the
-// metadata of a GGUF file names, or those whose spelling is known. ok is false where there
-// are none.
+// Infill returns the tokens that ask the model to fill a gap in a text: those that the metadata of
+// a GGUF file names, or those with a known spelling. ok is false if there are none.
 func (t *Tokenizer) Infill() (f Infill, ok bool) {
 	if t.infill != nil {
 		return *t.infill, true
@@ -64,8 +64,8 @@ func (t *Tokenizer) aroundFiles() (repository, separator int32) {
 	return -1, -1
 }
 
-// ggufInfill are the tokens that the metadata names by its keys, or nil. id is -1 for a key
-// that names none.
+// ggufInfill returns the tokens that the metadata names, or nil. id returns -1 for a key without a
+// token.
 func (t *Tokenizer) ggufInfill(id func(key string) int32) *Infill {
 	named := func(keys ...string) int32 {
 		for _, key := range keys {

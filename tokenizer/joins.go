@@ -2,12 +2,12 @@ package tokenizer
 
 import "unicode/utf8"
 
-// joins are the pairs of bytes that stand side by side in some token. Where a text has another pair no token lies
-// across, so that what is before and what is after merge on their own: a long piece needs no memory for all of
-// it at one time.
+// joins is the set of byte pairs that are adjacent in some token. No token crosses any other pair,
+// so the text before and after such a pair merges separately: a long piece needs no memory for all
+// of it at once.
 type joins [256][4]uint64
 
-// joinedPart is the length in bytes from which on a part is cut off a piece.
+// joinedPart is the least length in bytes of a part that is cut off a piece.
 const joinedPart = 1 << 12
 
 // add adds the pairs of a token.
@@ -17,7 +17,7 @@ func (j *joins) add(token string) {
 	}
 }
 
-// part returns the end of the first part of text: all of it without joins.
+// part returns the end of the first part of text, the whole text if j is nil.
 func (j *joins) part(text string) int {
 	if j == nil {
 		return len(text)

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// FromJSON returns the tokenizer of a tokenizer.json of Hugging Face tokenizers. The
-// tokenizer_config.json beside it names the BOS, EOS and other special tokens, and add_bos_token and
-// add_eos_token add these where the post-processor of tokenizer.json adds nothing; it may be nil. The
-// truncation and padding that a tokenizer.json may hold are left to the caller.
+// FromJSON returns the tokenizer of a tokenizer.json of Hugging Face tokenizers.
+// tokenizerConfigJSON is the tokenizer_config.json of the same model and may be nil. It names BOS,
+// EOS and other special tokens. Its add_bos_token and add_eos_token take effect if the
+// post-processor of tokenizer.json adds nothing. Truncation and padding are left to the caller.
 //
-// The error wraps [ErrUnsupported] and names the part when the file uses one that this package does not
-// have, and [ErrInvalid] when the file is wrong.
+// The error wraps [ErrUnsupported] and names the part if the file uses one that this package does
+// not have. It wraps [ErrInvalid] if the file is wrong.
 func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	var file jsonFile
 	if err := decodeStrict(tokenizerJSON, &file); err != nil {
@@ -36,8 +36,8 @@ func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// decodeStrict decodes JSON with nothing after it. A field that into does not have may change what another
-// program computes, so it is an error.
+// decodeStrict decodes JSON with nothing after it. An unknown field is an error, since it may
+// change what another program computes.
 func decodeStrict(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -56,8 +56,8 @@ func decodeStrict(data []byte, into any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
-// maxID returns the highest id that a description of so many bytes may use. Vocabularies have few holes,
-// so ids cannot be many times the number of tokens.
+// maxID returns the highest id that a description of size bytes may use. Vocabularies have few
+// holes, so ids cannot be many times the number of tokens.
 func maxID(size int) int64 { return int64(max(1<<18, size/2)) }
 
 // jsonFile is a tokenizer.json.
@@ -85,13 +85,13 @@ type jsonAdded struct {
 	Special    bool   `json:"special"`
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. Tools add fields of their own, which do not count.
+// UnmarshalJSON implements [json.Unmarshaler]. It ignores unknown fields, which tools add.
 func (a *jsonAdded) UnmarshalJSON(data []byte) error {
 	type plain jsonAdded
 	return json.Unmarshal(data, (*plain)(a))
 }
 
-// withoutID returns a as it is compared.
+// withoutID returns a without its id, for comparison.
 func (a jsonAdded) withoutID() jsonAdded {
 	a.ID = 0
 	return a
@@ -152,8 +152,8 @@ func (f *jsonFile) build(config *jsonConfig, limit int64) (*Tokenizer, error) {
 	return t, nil
 }
 
-// addedTokens returns the added tokens and the contents of the special ones. Tokens that the config
-// names are special too, as in transformers, when the vocabulary has them.
+// addedTokens returns the added tokens and the contents of the special ones. As in transformers,
+// tokens that the config names are special too if the vocabulary has them.
 func (f *jsonFile) addedTokens(config *jsonConfig, v *vocabulary) (added []jsonAdded, special map[string]bool) {
 	added, special = slices.Clone(f.AddedTokens), make(map[string]bool)
 	listed := make(map[string]bool, len(added))
@@ -173,9 +173,9 @@ func (f *jsonFile) addedTokens(config *jsonConfig, v *vocabulary) (added []jsonA
 	return added, special
 }
 
-// addTokens gives each added token its id and makes it findable. A token that the model does not have gets the
-// next number after the size of its vocabulary, whatever the file says; in a vocabulary with holes that may be
-// another token's, whose place it takes when ids are decoded.
+// addTokens assigns ids to the added tokens and builds their matchers. A token that the model lacks
+// gets the next number after the size of the vocabulary, whatever the file says. In a vocabulary
+// with holes that may be another token's id; the added token then replaces it in decoding.
 func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, size int, limit int64) error {
 	byContent := make(map[string]jsonAdded, len(tokens))
 	var order []int32 // ids in the order of their first appearance
@@ -222,8 +222,8 @@ func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, size 
 	}
 	t.added, t.folded = newAddedTokens(raw), newAddedTokens(folded)
 	if len(special) > 0 {
-		// By the text that the decoder gets: a special token that the normalizer spells otherwise is not left
-		// out, and another token that is spelled like one is.
+		// Compare the text that the decoder gets. A special token that the normalizer spells
+		// otherwise is not skipped, and another token with the spelling of a special one is.
 		for i := range t.vocab.tokens {
 			entry := &t.vocab.tokens[i]
 			entry.special = entry.present && special[entry.decoded]
@@ -232,7 +232,7 @@ func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, size 
 	return nil
 }
 
-// jsonConfig is the part of a tokenizer_config.json that concerns the tokenizer.
+// jsonConfig holds the fields of a tokenizer_config.json that concern the tokenizer.
 type jsonConfig struct {
 	AddBOS *bool     `json:"add_bos_token"`
 	AddEOS *bool     `json:"add_eos_token"`
@@ -245,12 +245,12 @@ type jsonConfig struct {
 	Mask   jsonNamed `json:"mask_token"`
 }
 
-// named returns the special tokens in the order of specialNames, "" for those that the config lacks.
+// named returns the special tokens in the order of specialNames, "" for those the config lacks.
 func (c *jsonConfig) named() []jsonNamed {
 	return []jsonNamed{c.BOS, c.EOS, c.Unk, c.Pad, c.Sep, c.Cls, c.Mask}
 }
 
-// jsonNamed is the text of a special token of a config, which is a string or an object with its content.
+// jsonNamed is the text of a special token in a config: a string, or an object with its content.
 type jsonNamed string
 
 // UnmarshalJSON implements [json.Unmarshaler]. Other values, such as null or false, name no token.
@@ -269,7 +269,7 @@ func (n *jsonNamed) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// apply sets in t what the config names.
+// apply sets the config's tokens in t.
 func (c *jsonConfig) apply(t *Tokenizer) {
 	for i, n := range c.named() {
 		if n != "" {

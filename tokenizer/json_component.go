@@ -11,20 +11,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits of components, far above what published files use: a short file must not make much of a text.
+// Limits of components, far above those of published files: a short file must not expand a text too
+// much.
 const (
 	maxSteps  = 64  // of a normalizer, pre-tokenizer, decoder or post-processor
 	maxGrowth = 64  // by which replacements in turn may multiply a text
-	maxAround = 256 // ids or bytes put beside a text
+	maxAround = 256 // ids or bytes added around a text
 )
 
-// jsonPattern is what a component looks for.
+// jsonPattern is the pattern of a component.
 type jsonPattern struct {
 	String *string `json:"String"`
 	Regex  *string `json:"Regex"`
 }
 
-// finder returns what finds the pattern, and the length in bytes of its shortest match.
+// finder returns the finder of the pattern and the length in bytes of its shortest match.
 func (p *jsonPattern) finder() (f named, shortest int, err error) {
 	switch {
 	case p == nil || p.String == nil && p.Regex == nil:
@@ -34,7 +35,7 @@ func (p *jsonPattern) finder() (f named, shortest int, err error) {
 	case p.String != nil:
 		f, err = expressionFor("")
 	case *p.Regex != "" && regexp.QuoteMeta(*p.Regex) == *p.Regex:
-		return named{finder: literal(*p.Regex)}, len(*p.Regex), nil // an expression that is but a string
+		return named{finder: literal(*p.Regex)}, len(*p.Regex), nil // an expression without metacharacters
 	default:
 		f, err = expressionFor(*p.Regex)
 	}
@@ -44,7 +45,7 @@ func (p *jsonPattern) finder() (f named, shortest int, err error) {
 	return f, 1, err
 }
 
-// replacement returns what a Replace does.
+// replacement returns the step of a Replace.
 func (p *jsonPattern) replacement(content string, times *growth) (replace, error) {
 	f, shortest, err := p.finder()
 	if err == nil && shortest == 0 {
@@ -56,7 +57,7 @@ func (p *jsonPattern) replacement(content string, times *growth) (replace, error
 	return replace{f.finder, content}, err
 }
 
-// tooLong returns an error when a component has more steps than there may be.
+// tooLong returns an error if a component has more than maxSteps steps.
 func tooLong(steps int) error {
 	if steps > maxSteps {
 		return fmt.Errorf("%w: more than %d steps", ErrUnsupported, maxSteps)
@@ -64,10 +65,10 @@ func tooLong(steps int) error {
 	return nil
 }
 
-// growth is by how much replacements multiply a text at most.
+// growth is the largest factor by which replacements multiply the length of a text.
 type growth int
 
-// multiply takes account of replacing from bytes, at least 1, by to bytes.
+// multiply accounts for replacing from bytes, at least 1, by to bytes.
 func (g *growth) multiply(to, from int) error {
 	if *g == 0 {
 		*g = 1
@@ -92,7 +93,7 @@ type jsonNormalizer struct {
 	StripRight  bool             `json:"strip_right"`
 	Charsmap    []byte           `json:"precompiled_charsmap"`
 
-	// BERT's.
+	// Options of BERT's normalizer.
 	CleanText          *bool `json:"clean_text"`
 	HandleChineseChars *bool `json:"handle_chinese_chars"`
 	StripAccents       *bool `json:"strip_accents"`
@@ -194,19 +195,19 @@ type jsonSplitter struct {
 	Split            *bool          `json:"split"`
 	Delimiter        string         `json:"delimiter"`
 	Length           *int64         `json:"length"`
-	TrimOffsets      any            `json:"trim_offsets"` // concerns offsets
-	StrRep           any            `json:"str_rep"`      // old files repeat replacement so
+	TrimOffsets      any            `json:"trim_offsets"` // only offsets use it
+	StrRep           any            `json:"str_rep"`      // old files repeat replacement here
 }
 
-// builtSplitter is a pre-tokenizer and what it says about the model.
+// builtSplitter is a pre-tokenizer and its effects on the model.
 type builtSplitter struct {
 	steps     splitter
 	name      string
-	byteLevel bool // the model sees bytes
-	digits    bool // numbers are cut before the pattern of GPT-2
+	byteLevel bool // the model encodes bytes
+	digits    bool // numbers are split before GPT-2's pattern applies
 }
 
-// spell makes the splitter itself write pieces in bytes, for what comes after it to see.
+// spell adds a step that spells pieces as bytes, for the steps after it.
 func (b *builtSplitter) spell() {
 	if b.byteLevel {
 		b.steps = append(b.steps, spelled{})
@@ -320,7 +321,7 @@ func (j *jsonSplitter) metaspace() (metaspace, error) {
 	case m.prepend != prependAlways && m.prepend != prependFirst && m.prepend != prependNever:
 		return m, fmt.Errorf("%w: prepend_scheme %s", ErrUnsupported, quoted(string(m.prepend)))
 	}
-	// Files from before prepend_scheme say whether to prepend at all.
+	// Files older than prepend_scheme only say whether to prepend.
 	if j.AddPrefixSpace != nil && !*j.AddPrefixSpace {
 		if j.PrependScheme != nil && m.prepend != prependNever {
 			return m, fmt.Errorf("%w: add_prefix_space is false but prepend_scheme is %s", ErrInvalid, m.prepend)
@@ -345,19 +346,19 @@ type jsonPost struct {
 	UseRegex       any `json:"use_regex"`
 }
 
-// jsonPiece is a piece of a template: one of its fields.
+// jsonPiece is a piece of a template. One field is set.
 type jsonPiece struct {
 	SpecialToken *jsonPieceID `json:"SpecialToken"`
 	Sequence     *jsonPieceID `json:"Sequence"`
 }
 
-// jsonPieceID is what a piece of a template stands for.
+// jsonPieceID is the token or sequence of a template piece.
 type jsonPieceID struct {
 	ID     string `json:"id"`
 	TypeID any    `json:"type_id"`
 }
 
-// kind is the type of the tokens that a piece stands for.
+// kind returns the type id of the piece's tokens.
 func (j *jsonPieceID) kind() int32 {
 	if n, ok := j.TypeID.(float64); ok && n >= 0 && n < 1<<31 {
 		return int32(n)
@@ -365,14 +366,14 @@ func (j *jsonPieceID) kind() int32 {
 	return 0
 }
 
-// jsonPieceTokens is what a special token of a template becomes.
+// jsonPieceTokens holds the ids of a special token in a template.
 type jsonPieceTokens struct {
 	ID     any     `json:"id"`
 	IDs    []int64 `json:"ids"`
 	Tokens any     `json:"tokens"`
 }
 
-// jsonTokenID is the id of a token that is written as an array of the token and its id.
+// jsonTokenID is the id of a token that the file writes as an array of the token and its id.
 type jsonTokenID int64
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -381,9 +382,10 @@ func (t *jsonTokenID) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&text, (*int64)(t)})
 }
 
-// postBuild is what a sequence becomes while its post-processors are read: parts that each are a sequence to
-// the next one, with special tokens and without. They are nil when nothing changes a sequence. So are those
-// that a pair becomes, unless there is an error of pairs alone.
+// postBuild is the result of the post-processors read so far, with and without special tokens:
+// parts, each of which is one sequence to the next post-processor. special and plain are nil if
+// nothing changes a sequence. pair is nil if nothing changes a pair, unless only pairs have an
+// error.
 type postBuild struct {
 	special, plain [][]slot
 	pair           [][]slot
@@ -410,7 +412,7 @@ func (j *jsonPost) build(limit int64) (postProcessor, error) {
 	return p, nil
 }
 
-// idsOf are those of all parts, in a row.
+// idsOf returns the ids of all parts, concatenated.
 func idsOf(parts [][]slot) (ids []int32) {
 	for _, all := range parts {
 		for _, p := range all {
@@ -429,7 +431,7 @@ func (j *jsonPost) appendTo(b *postBuild) error {
 			}
 		}
 		return nil
-	case "ByteLevel": // it concerns offsets
+	case "ByteLevel": // it concerns only offsets
 		return nil
 	case "BertProcessing", "RobertaProcessing", "TemplateProcessing":
 	default:
@@ -456,7 +458,7 @@ func (j *jsonPost) appendTo(b *postBuild) error {
 	return nil
 }
 
-// appendToPair is appendTo of what pairs become alone.
+// appendToPair is appendTo for pairs alone.
 func (j *jsonPost) appendToPair(b *postBuild) (err error) {
 	if j.Type == "TemplateProcessing" {
 		b.pair, err = j.template(b.pair, b.limit, true)
@@ -469,7 +471,7 @@ func (j *jsonPost) appendToPair(b *postBuild) (err error) {
 	return nil
 }
 
-// checkSize returns an error for parts that are too long.
+// checkSize returns an error if parts are too long.
 func checkSize(parts [][]slot) error {
 	size := 0
 	for _, part := range parts {
@@ -481,7 +483,7 @@ func checkSize(parts [][]slot) error {
 	return nil
 }
 
-// checkID returns an error for an id that is none.
+// checkID returns an error for an id outside 0 to limit.
 func checkID(id, limit int64) error {
 	if id < 0 || id > limit {
 		return fmt.Errorf("%w: id %d is not from 0 to %d", ErrInvalid, id, limit)
@@ -489,7 +491,7 @@ func checkID(id, limit int64) error {
 	return nil
 }
 
-// surround puts BERT's or RoBERTa's tokens around each of parts.
+// surround puts BERT's or RoBERTa's tokens around each part.
 func (j *jsonPost) surround(parts [][]slot, limit int64) ([][]slot, error) {
 	if err := cmp.Or(checkID(int64(j.Cls), limit), checkID(int64(j.Sep), limit)); err != nil {
 		return nil, err
@@ -497,7 +499,7 @@ func (j *jsonPost) surround(parts [][]slot, limit int64) ([][]slot, error) {
 	out := make([][]slot, len(parts))
 	for i, all := range parts {
 		kind := int32(min(i, 1))
-		if j.Type == "RobertaProcessing" { // which knows no types
+		if j.Type == "RobertaProcessing" { // which has no types
 			kind, all = 0, typed(all, 0)
 		}
 		switch {
@@ -511,7 +513,7 @@ func (j *jsonPost) surround(parts [][]slot, limit int64) ([][]slot, error) {
 	return out, nil
 }
 
-// typed returns all, of that kind.
+// typed returns a copy of all with type kind.
 func typed(all []slot, kind int32) []slot {
 	all = slices.Clone(all)
 	for i := range all {
@@ -520,7 +522,7 @@ func typed(all []slot, kind int32) []slot {
 	return all
 }
 
-// template returns what a template makes of one sequence or of two.
+// template applies a template to one or two sequences.
 func (j *jsonPost) template(parts [][]slot, limit int64, special bool) ([][]slot, error) {
 	pieces := j.Single
 	switch len(parts) {
@@ -581,10 +583,10 @@ type jsonDecoder struct {
 	StrRep         any            `json:"str_rep"`
 }
 
-// decoderBuild is a decoder while it is built.
+// decoderBuild is the state of building a decoder.
 type decoderBuild struct {
 	steps []decodeStep
-	fused bool // tokens are parts of one
+	fused bool // tokens are fused to one
 	times growth
 }
 

@@ -22,7 +22,7 @@ type jsonModel struct {
 	Merges                  jsonMerges `json:"merges"`
 }
 
-// jsonVocab is a vocabulary: an object of ids, or Unigram's list of tokens with their scores.
+// jsonVocab is a vocabulary: an object of ids, or for Unigram a list of tokens and scores.
 type jsonVocab struct {
 	ids    map[string]int32
 	scored []jsonScored
@@ -40,7 +40,7 @@ func (v *jsonVocab) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// jsonScored is a token and its score, written as an array of both.
+// jsonScored is a token and its score, written as an array.
 type jsonScored struct {
 	text  string
 	score float64
@@ -61,7 +61,8 @@ func (s *jsonScored) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(parts[1], &s.score)
 }
 
-// jsonMerges is a list of pairs, each written as an array or, in older files, with a space between.
+// jsonMerges is a list of pairs. Each is an array or, in older files, a string with a space between
+// the parts.
 type jsonMerges [][]string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -83,7 +84,7 @@ func (m *jsonMerges) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// kind returns the type of the model. Files from before models were tagged tell it by their fields.
+// kind returns the type of the model. In files without a type, the fields tell the type.
 func (m *jsonModel) kind() string {
 	switch {
 	case m.Type != "":
@@ -100,7 +101,7 @@ func (m *jsonModel) kind() string {
 	return ""
 }
 
-// check returns an error for a model of a kind or with an option that there is not.
+// check returns an error for an unknown kind of model or an unsupported option.
 func (m *jsonModel) check() error {
 	kind := m.kind()
 	switch kind {
@@ -136,9 +137,9 @@ func (m *jsonModel) check() error {
 	return nil
 }
 
-// vocabulary returns the model's own tokens, with ids up to limit. Of tokens with the same id the first
-// in alphabetical order is what the id decodes to; of the same tokens of Unigram the last is what text
-// becomes.
+// vocabulary returns the model's own tokens, with ids up to limit. If tokens share an id, it
+// decodes to the first in alphabetical order. If Unigram lists a token twice, text becomes the
+// last.
 func (m *jsonModel) vocabulary(limit int64) (vocabulary, error) {
 	if m.Vocab.scored != nil {
 		v := vocabulary{tokens: make([]token, 0, len(m.Vocab.scored)), ids: make(map[string]int32, len(m.Vocab.scored))}
@@ -165,19 +166,21 @@ func (m *jsonModel) vocabulary(limit int64) (vocabulary, error) {
 	return v, nil
 }
 
-// size returns how many tokens the model has, which is where the numbers of others begin.
+// size returns the number of the model's tokens. Ids of added tokens begin there.
 func (m *jsonModel) size() int { return max(len(m.Vocab.ids), len(m.Vocab.scored)) }
 
-// builtModel is a model.
+// builtModel is a model, its kind and a way to bar tokens.
 type builtModel struct {
 	model
 	kind string
 
-	// without returns the model that makes no token that is barred; nil is none, and the model itself.
+	// without returns the model without the barred tokens. If it is nil, the model cannot bar
+	// tokens. A nil barred returns the model itself.
 	without func(barred []bool) model
 }
 
-// build returns the model over v, whose tokens are the model's own. With byteLevel pieces are in bytes.
+// build returns the model over v, whose tokens are the model's own. With byteLevel, pieces are
+// spelled as bytes.
 func (m *jsonModel) build(v *vocabulary, byteLevel bool) (builtModel, error) {
 	unknown := int32(-1)
 	if m.UnkToken != nil {
@@ -225,7 +228,7 @@ func (m *jsonModel) build(v *vocabulary, byteLevel bool) (builtModel, error) {
 	return builtModel{b, kind, b.without}, nil
 }
 
-// bpe returns the merges over v.
+// bpe returns the BPE model over v.
 func (m *jsonModel) bpe(v *vocabulary) (*bpe, error) {
 	b := &bpe{vocab: v, rules: make(map[[2]int32]mergeRule, len(m.Merges)), fuse: m.FuseUnk}
 	if m.ContinuingSubwordPrefix != nil {

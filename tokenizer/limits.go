@@ -7,32 +7,34 @@ import (
 	"runtime"
 )
 
-// Limits bound what encoding may take. The zero Limits bound nothing.
+// Limits bounds the resources of one encoding. The zero Limits sets no bounds.
 type Limits struct {
-	// Tokens is how many ids may come out, without those around a sequence. Encoding ends with a [*LengthError]
-	// as soon as there are more, or when the text is so long that there will be. 0: any number.
+	// Tokens is the largest number of ids, without those around a sequence. Encoding fails with a
+	// [*LengthError] as soon as there are more, or if the text is too long to have fewer. 0: no
+	// limit.
 	Tokens int
-	// Reserve is asked before memory is taken that grows with the text, and told by a number below 0 of what is
-	// given back; what stays is that of the ids. Its error ends encoding. nil: nobody is asked.
+	// Reserve is called before encoding takes memory that grows with the text, with the size in
+	// bytes, and with a negative size when it gives memory back; the memory of the ids is kept. An
+	// error ends encoding. It may be nil.
 	Reserve func(bytes int) error
 }
 
-// A LengthError is a text that becomes more ids than there may be.
+// A LengthError reports a text that becomes too many ids.
 type LengthError struct {
-	Tokens int // that there may be
-	Least  int // that there would be, or more
+	Tokens int // the limit
+	Least  int // the text has at least this many ids
 }
 
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("tokenizer: the text becomes %d tokens or more, and %d may come of it", e.Least, e.Tokens)
 }
 
-// idBytes is the memory of an id.
+// idBytes is the size of an id in bytes.
 const idBytes = 4
 
-// A work is what one encoding has taken of its limits. Reaching one panics with the work itself, which
-// within recovers: between it and the models are the callbacks of patterns, which return nothing. A nil work has no
-// limits.
+// A work counts what one encoding has used of its limits. At a limit it panics with itself, and
+// within recovers: between within and the models are the callbacks of patterns, which return
+// nothing. A nil work has no limits.
 type work struct {
 	ctx    context.Context
 	limits Limits
@@ -54,17 +56,17 @@ func within(ctx context.Context, l Limits, do func(w *work) []int32) (ids []int3
 	return do(w), nil
 }
 
-// fail ends the encoding.
+// fail ends the encoding with err.
 func (w *work) fail(err error) {
 	w.err = err
 	panic(w)
 }
 
-// stepsPerLook is how many steps, of some nanoseconds each, are between two looks at the context.
+// stepsPerLook is the number of steps, of some nanoseconds each, between two checks of the context.
 const stepsPerLook = 1 << 16
 
-// step counts n steps: bytes that were looked at, or parts that were merged. Whatever takes time in proportion to
-// the text counts its steps as it takes them, so that there is little between two looks.
+// step counts n steps: bytes that were read, or parts that were merged. Code whose time grows with
+// the text counts its steps while it runs, so that little time passes between two checks.
 func (w *work) step(n int) {
 	if w != nil {
 		if w.steps += n; w.steps >= stepsPerLook {
@@ -73,7 +75,7 @@ func (w *work) step(n int) {
 	}
 }
 
-// look ends the encoding if its context has ended, and lets others go first that are ready.
+// look ends the encoding if its context has ended, and yields the processor.
 func (w *work) look() {
 	w.steps = 0
 	runtime.Gosched()
@@ -82,7 +84,7 @@ func (w *work) look() {
 	}
 }
 
-// ended is the error of ctx, which has ended, and the cause of that.
+// ended returns the error of ctx, which has ended, with its cause.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -91,14 +93,14 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// tokens says how many ids there are.
+// tokens ends the encoding if n ids exceed the limit.
 func (w *work) tokens(n int) {
 	if w != nil && w.limits.Tokens > 0 && n > w.limits.Tokens {
 		w.fail(&LengthError{w.limits.Tokens, n})
 	}
 }
 
-// hold takes n bytes of memory.
+// hold reserves n bytes of memory.
 func (w *work) hold(n int) {
 	if w == nil || n == 0 {
 		return
@@ -111,21 +113,21 @@ func (w *work) hold(n int) {
 	w.held += n
 }
 
-// release gives n bytes back.
+// release gives back n bytes.
 func (w *work) release(n int) {
 	if w == nil || n == 0 {
 		return
 	}
 	w.held -= n
 	if w.limits.Reserve != nil {
-		_ = w.limits.Reserve(-n) // what is given back is not refused
+		_ = w.limits.Reserve(-n) // giving back cannot fail
 	}
 }
 
-// smallBytes are not worth asking for.
+// smallBytes is the size in bytes up to which memory is not reserved.
 const smallBytes = 1 << 16
 
-// holdLarge is hold where n is large; releaseLarge gives the same n back.
+// holdLarge is hold for sizes above smallBytes; releaseLarge gives the same n back.
 func (w *work) holdLarge(n int) {
 	if n > smallBytes {
 		w.hold(n)
@@ -138,13 +140,14 @@ func (w *work) releaseLarge(n int) {
 	}
 }
 
-// What is found of added tokens is counted in so many, each of so many bytes while the list of them grows.
+// Added tokens found in a text are counted in batches of foundCount. Each takes foundBytes bytes
+// while their list grows.
 const (
 	foundCount = 1 << 10
 	foundBytes = 64
 )
 
-// found says that a list of added tokens in the text has n.
+// found reports that the list of added tokens in the text has n entries.
 func (w *work) found(n int) {
 	if n%foundCount == 0 {
 		w.step(foundCount)

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// part is a part of a piece while its parts are merged: a list over the slice that holds it.
+// part is a part of a piece during merging. Parts form a linked list in the slice that holds them.
 type part struct {
 	id         int32 // its token, -1 for none
 	prev, next int32 // neighbours, -1 at the ends
-	start, end int32 // its text, for rules that ask for it
-	merged     bool  // it has become part of its left neighbour
+	start, end int32 // its text, for rules that use it
+	merged     bool  // it has merged into its left neighbor
 }
 
-// mergeRules says which neighbours merge.
+// mergeRules says which neighbors merge.
 type mergeRules interface {
-	// merge returns the token that the neighbours left and right become, and its rank: of all pairs the
-	// one with the lowest rank merges first, and of equals the leftmost.
+	// merge returns the token that the neighbors left and right merge into, and its rank. The pair
+	// with the lowest rank merges first; of equal ranks, the leftmost.
 	merge(left, right *part) (id, rank int32, ok bool)
 }
 
 // proposal is a pair that may merge.
 type proposal struct {
-	key         int64 // rank and position of the left one, in this order
+	key         int64 // rank, then position of the left part
 	left, right int32 // the tokens when it was proposed
-	id          int32 // what they become
+	id          int32 // the merged token
 }
 
 // merger holds the memory of merging a piece.
@@ -33,16 +33,17 @@ type merger struct {
 	queue []proposal // a heap, least key first
 }
 
-// maxPiece is the length in bytes above which a piece is cut, so that positions fit.
+// maxPiece is the length in bytes above which a piece is cut, so that positions fit in an int32.
 const maxPiece = math.MaxInt32 / 2
 
-// mergers holds mergers for reuse.
+// mergers is a pool of mergers.
 type mergers struct{ pool sync.Pool }
 
-// keptParts is for how many parts a merger that is kept may have memory.
+// keptParts is the largest capacity, in parts, of a merger that is kept for reuse.
 const keptParts = 1 << 16
 
-// mergerBytes is the memory of a merger for each part: the part, and proposals, of which there may be more.
+// mergerBytes is the memory of a merger in bytes per part: the part and its proposals, of which
+// there may be more than one.
 const mergerBytes = 24 + 2*24
 
 // get returns an empty merger with room for n parts, which w holds until put.
@@ -56,8 +57,8 @@ func (p *mergers) get(w *work, n int) *merger {
 	return m
 }
 
-// room returns s without its elements and with room for n. Unlike that of [slices.Grow], new memory is not written
-// to, which would take long for long pieces.
+// room returns s emptied and with room for n elements. Unlike [slices.Grow], it does not write to
+// new memory, which would take long for long pieces.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, 0, n)
@@ -65,7 +66,7 @@ func room[T any](s []T, n int) []T {
 	return s[:0]
 }
 
-// put takes back a merger of get(w, n) that is no longer used.
+// put takes back a merger from get(w, n).
 func (p *mergers) put(w *work, n int, m *merger) {
 	w.releaseLarge(n * mergerBytes)
 	if cap(m.parts) <= keptParts {
@@ -79,8 +80,8 @@ func (m *merger) add(id, start, end int32) {
 	m.parts = append(m.parts, part{id: id, prev: n - 1, next: n + 1, start: start, end: end})
 }
 
-// run merges until no rule applies, in time proportional to n log n for n parts. What is left is the list
-// that begins with the first part.
+// run merges until no rule applies, in O(n log n) time for n parts. The remaining parts are the
+// list that begins with the first part.
 func (m *merger) run(w *work, rules mergeRules) {
 	if len(m.parts) == 0 {
 		return
@@ -100,7 +101,7 @@ func (m *merger) run(w *work, rules mergeRules) {
 		}
 		right := &m.parts[left.next]
 		if left.id != p.left || right.id != p.right {
-			// One of them has merged since. What they are now may become the same token.
+			// One of them has merged since. They may still merge into the same token.
 			if id, _, ok := rules.merge(left, right); !ok || id != p.id {
 				continue
 			}
@@ -126,8 +127,8 @@ func (m *merger) propose(rules mergeRules, left, right int32) {
 	}
 }
 
-// The queue is a heap in which each element has four children, which for long pieces misses the cache
-// half as often as two.
+// The queue is a heap with four children per element, which misses the cache half as often as two
+// for long pieces.
 const children = 4
 
 func (m *merger) push(p proposal) {

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// normalizer changes text before the model, and before normalized added tokens are matched, sees it.
+// normalizer changes text before normalized added tokens are matched and the model encodes it.
 type normalizer []normalStep
 
-// normalStep is one change. marks, unless it is nil, holds for every byte of text whether special tokens
-// may not match in it; the result's marks do for the result, a byte being marked when a byte that it
-// was made of is. w is told of every part of the text.
+// normalStep is one change. marks, unless nil, says for every byte of text whether special tokens
+// may not match in it. The returned marks do so for the result: a byte is marked if a byte that it
+// was made from is. apply counts its steps in w.
 type normalStep interface {
 	apply(w *work, text string, marks []bool) (string, []bool)
 }
@@ -22,7 +22,7 @@ func (n normalizer) apply(w *work, text string, marks []bool) (string, []bool) {
 	return text, marks
 }
 
-// prepend puts text before text that is not empty.
+// prepend puts a string before text that is not empty.
 type prepend string
 
 func (p prepend) apply(w *work, text string, marks []bool) (string, []bool) {
@@ -35,7 +35,7 @@ func (p prepend) apply(w *work, text string, marks []bool) (string, []bool) {
 	return string(p) + text, marks
 }
 
-// replace puts to in the place of every match of from.
+// replace replaces every match of from by to.
 type replace struct {
 	from finder
 	to   string
@@ -89,7 +89,7 @@ func (lowercase) apply(w *work, text string, marks []bool) (string, []bool) {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			out.WriteByte(text[i])
-		case r == 'İ': // the one character whose lower case is two
+		case r == 'İ': // the only character with a lower case of two characters
 			out.WriteString("i\u0307")
 		default:
 			out.WriteRune(toLower(r))

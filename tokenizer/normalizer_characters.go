@@ -6,8 +6,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// eachCharacter appends to dst what a character becomes. spelled is how it stands in the text: for r of
-// U+FFFD perhaps a byte that belongs to no character.
+// eachCharacter appends the normalized form of a character to dst. spelled is its spelling in the
+// text: if r is U+FFFD it may be an invalid byte.
 type eachCharacter func(dst []byte, r rune, spelled string) []byte
 
 func (f eachCharacter) apply(w *work, text string, marks []bool) (string, []bool) {
@@ -29,7 +29,7 @@ func (f eachCharacter) apply(w *work, text string, marks []bool) (string, []bool
 	return string(out), outMarks
 }
 
-// cleanText drops characters that say nothing and makes all white space a space, as BERT does.
+// cleanText drops control characters and replaces all white space by spaces, as BERT does.
 func cleanText(dst []byte, r rune, spelled string) []byte {
 	switch {
 	case ' ' <= r && r <= '~':
@@ -53,8 +53,8 @@ func spaceChinese(dst []byte, r rune, spelled string) []byte {
 	return append(dst, ' ')
 }
 
-// isChinese reports whether r is in a block of unified or compatibility ideographs. A part of extension E
-// is missing, as it is in the originals.
+// isChinese reports whether r is in a block of unified or compatibility ideographs. Like the
+// originals, it omits a part of extension E.
 func isChinese(r rune) bool {
 	switch {
 	case r < 0x3400:
@@ -67,7 +67,7 @@ func isChinese(r rune) bool {
 	return false
 }
 
-// drop returns a step that removes the characters that in accepts.
+// drop returns a step that removes the characters for which in returns true.
 func drop(in func(r rune) bool) eachCharacter {
 	return func(dst []byte, r rune, spelled string) []byte {
 		if in(r) {
@@ -77,8 +77,8 @@ func drop(in func(r rune) bool) eachCharacter {
 	}
 }
 
-// nmt drops control characters and makes white space and what is not seen a space, as the normalization
-// for machine translation of SentencePiece does.
+// nmt drops control characters and replaces white space and invisible characters by spaces, as
+// SentencePiece's normalization for machine translation does.
 func nmt(dst []byte, r rune, spelled string) []byte {
 	switch {
 	case r == '\t', r == '\n', r == '\f', r == '\r', r == 0x1680, 0x200B <= r && r <= 0x200F,
@@ -90,7 +90,7 @@ func nmt(dst []byte, r rune, spelled string) []byte {
 	return append(dst, spelled...)
 }
 
-// spellBytes writes each byte as a byte-level vocabulary does.
+// spellBytes spells each byte as a byte-level vocabulary does.
 func spellBytes(dst []byte, _ rune, spelled string) []byte {
 	for i := range len(spelled) {
 		dst = append(dst, byteChars[spelled[i]]...)
@@ -98,7 +98,8 @@ func spellBytes(dst []byte, _ rune, spelled string) []byte {
 	return dst
 }
 
-// bertNormalizer returns the steps of BERT's normalizer; accents accepts the marks to remove, nil for none.
+// bertNormalizer returns the steps of BERT's normalizer. accents reports which marks to remove; it
+// may be nil.
 func bertNormalizer(clean, chinese, lower bool, accents func(r rune) bool) normalizer {
 	var steps normalizer
 	if clean {

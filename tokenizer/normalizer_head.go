@@ -5,12 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// A metaspace that is put before the first word alone asks whether a piece begins where the text began. In
-// Hugging Face tokenizers a normalizer may make that untrue: of what it puts in another's place it knows where
-// the last character that it replaces stood. The head of a text is how many of its bytes stand for the first
-// character of the original.
+// A metaspace that is put only before the first word needs to know whether a piece begins where the
+// text began. In Hugging Face tokenizers a normalizer may break that: a replacement is located at
+// the last character that it replaces. The head of a text is the number of its bytes that stand for
+// the first character of the original.
 
-// withHead is [normalizer.apply] for a text whose head is given, and returns that of the result.
+// withHead is [normalizer.apply] for a text with a known head. It also returns the head of the
+// result.
 func (n normalizer) withHead(w *work, text string, marks []bool, head int) (string, []bool, int) {
 	for _, step := range n {
 		normal, after := step.apply(w, text, marks)
@@ -20,7 +21,7 @@ func (n normalizer) withHead(w *work, text string, marks []bool, head int) (stri
 	return text, marks, head
 }
 
-// headAfter returns the head of what step has made of a text.
+// headAfter returns the head of the result of step.
 func headAfter(w *work, step normalStep, before, after string, head int) int {
 	if head == 0 || after == "" {
 		return 0
@@ -39,12 +40,12 @@ func headAfter(w *work, step normalStep, before, after string, head int) int {
 		first, _ := step.apply(nil, before[:head], nil)
 		return len(first)
 	}
-	// A form or a charsmap, after which the first character is that of the text.
+	// A Unicode form or a charsmap: the first character stands for the first character.
 	_, n := utf8.DecodeRuneInString(after)
 	return n
 }
 
-// head returns the head of what r makes of a text.
+// head returns the head of the result of r.
 func (r replace) head(w *work, text string, head int) int {
 	size, at := 0, 0
 	r.from.each(w, text, func(start, end int) bool {

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// EncodePair returns the ids of two texts as the tokenizer joins them for a model that compares
-// texts, with special tokens, and for each id its type, which BERT tells texts apart by: that of the
-// post-processor, or without one 0 for the first text and 1 for the second. Texts are as in
-// [Tokenizer.EncodeSpans]. The error wraps [ErrUnsupported] where the tokenizer joins no pairs.
+// EncodePair returns the ids of two texts joined as for a model that compares texts, with special
+// tokens, and the type of each id, which tells BERT which text the token is from. Without a
+// post-processor the types are 0 for the first text and 1 for the second. Texts are as in
+// [Tokenizer.EncodeSpans]. The error wraps [ErrUnsupported] if the tokenizer joins no pairs.
 func (t *Tokenizer) EncodePair(first, then []Span) (ids, types []int32, err error) {
 	return t.encodePair(nil, first, then)
 }
 
-// EncodePairWithin is [Tokenizer.EncodePair] within limits, which count for each text by itself. It ends soon after
-// ctx does, with the error of ctx and its cause.
+// EncodePairWithin is [Tokenizer.EncodePair] within limits, which apply to each text separately. It
+// returns soon after ctx ends, with the error of ctx and its cause.
 func (t *Tokenizer) EncodePairWithin(ctx context.Context, l Limits, first, then []Span) (ids, types []int32, err error) {
 	var failed error
 	ids, err = within(ctx, l, func(w *work) (ids []int32) {

@@ -9,14 +9,16 @@ import (
 
 // finder finds the matches of a pattern.
 type finder interface {
-	// each calls match for every match in text, one after another, until it returns false. Only an expression has
-	// matches that are empty. Finding all takes time in proportion to the text, and is told to w.
+	// each calls match for every match in text, in order, until match returns false. Only an
+	// expression has empty matches. Finding all matches takes time proportional to the text. each
+	// counts its steps in w.
 	each(w *work, text string, match func(start, end int) (more bool))
 }
 
-// matcher is a finder whose pattern is decided where it stands: it returns the end of the match that
-// begins at i of text, or i for none. It may take time in proportion to what it matches or to a run
-// that it consumes with a constant number of further matches, so that finding all takes linear time.
+// matcher is a finder that tests one position at a time: it returns the end of the match that
+// begins at i in text, or i if there is none. It may take time proportional to the match, or to a
+// run that it consumes with a constant number of further matches, so that finding all matches takes
+// linear time.
 type matcher func(w *work, text string, i int) (end int)
 
 func (m matcher) each(w *work, text string, match func(start, end int) (more bool)) {
@@ -34,7 +36,7 @@ func (m matcher) each(w *work, text string, match func(start, end int) (more boo
 	}
 }
 
-// literal finds a string, which is not empty.
+// literal finds a string that is not empty.
 type literal string
 
 func (l literal) each(w *work, text string, match func(start, end int) (more bool)) {
@@ -48,8 +50,8 @@ func (l literal) each(w *work, text string, match func(start, end int) (more boo
 	}
 }
 
-// blankEnd finds white space at the end of the text: \s+$ in pieces that hold no line feed but as
-// their only character.
+// blankEnd finds white space at the end of the text: \s+$ in pieces in which a line feed is the
+// only character.
 type blankEnd struct{}
 
 func (blankEnd) each(w *work, text string, match func(start, end int) (more bool)) {
@@ -58,7 +60,7 @@ func (blankEnd) each(w *work, text string, match func(start, end int) (more bool
 	}
 }
 
-// run returns a matcher for a run of between one and limit characters (0: any number) that in accepts.
+// run returns a matcher for one to limit characters (0: any number) for which in returns true.
 func run(limit int, in func(r rune) bool) matcher {
 	return func(w *work, text string, i int) int {
 		for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {
@@ -73,7 +75,7 @@ func run(limit int, in func(r rune) bool) matcher {
 	}
 }
 
-// either returns a matcher for what the first of matchers that matches does.
+// either returns a matcher that tries matchers in order.
 func either(matchers ...matcher) matcher {
 	return func(w *work, text string, i int) int {
 		for _, m := range matchers {
@@ -85,7 +87,7 @@ func either(matchers ...matcher) matcher {
 	}
 }
 
-// spaced returns a matcher for an optional white space character and what m matches after it: \s?
+// spaced returns a matcher for an optional white space character followed by a match of m: \s?
 // before a run.
 func spaced(m matcher) matcher {
 	return func(w *work, text string, i int) int {
@@ -101,8 +103,8 @@ func spaced(m matcher) matcher {
 // ofClass returns a test for characters of any class in c.
 func ofClass(c class) func(r rune) bool { return classes.of(c) }
 
-// inSet returns a test for the characters of set, in which a-z stands for the characters from a to z, as
-// between the brackets of an expression. Ranges may share no more than an end.
+// inSet returns a test for the characters of set, which has ranges such as a-z, as between the
+// brackets of an expression. Ranges may only overlap at their ends.
 func inSet(set string) func(r rune) bool {
 	var ranges [][2]rune
 	for s := []rune(set); len(s) > 0; {
@@ -120,14 +122,14 @@ func inSet(set string) func(r rune) bool {
 	}
 }
 
-// named is a finder with the name of the family of models it belongs to.
+// named is a finder with the name of its family of models.
 type named struct {
 	name string
 	finder
 }
 
-// patterns are the regular expressions of published tokenizers. Where two differ only in how they
-// backtrack, or in a part of theirs that another alternative takes, they share a finder.
+// patterns are the regular expressions of published tokenizers. Expressions share a finder if they
+// differ only in how they backtrack, or in a part that another alternative matches first.
 var patterns = map[string]named{
 	// GPT-2 and most tokenizers until 2023.
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: {"gpt-2", classes.matcher((*properties).matchGPT2)},
@@ -154,7 +156,7 @@ var patterns = map[string]named{
 	// Tekken of Mistral.
 	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"tekken", tekken.matcher(classes)},
 
-	// DeepSeek, which splits by several expressions in turn.
+	// DeepSeek, which applies several expressions in turn.
 	deepSeek3Words: {"deepseek-v3", classes.matcher((*properties).matchDeepSeek3)},
 	strings.Replace(deepSeek3Words, `"`, `\"`, 1): {"deepseek-v3", classes.matcher((*properties).matchDeepSeek3)},
 	`[` + deepSeek3EastAsian + `]+`:               {"", run(0, inSet(deepSeek3EastAsian))},

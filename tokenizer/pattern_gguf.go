@@ -9,13 +9,14 @@ import (
 // notPunctuation is the expression of BLOOM and its relatives.
 const notPunctuation = ` ?[^(\s|.,!?…。，、।۔،)]+`
 
-// afmoeEastAsian are the characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, and as in
-// llama.cpp all between U+8C48, a form of the first compatibility ideograph, and the last one. Of Thai the
-// first half is missing there.
+// afmoeEastAsian are the characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese. As
+// in llama.cpp it has all characters between U+8C48, a form of the first compatibility ideograph,
+// and the last one, and lacks the first half of Thai.
 const afmoeEastAsian = "\u3400-\u4DBF\u4E00-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF" +
 	"\u0E40-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\u1100-\u11FF"
 
-// ggufSet is inSet for llama.cpp, for whose expressions all white space beyond ASCII is a vertical tab.
+// ggufSet is inSet for llama.cpp, whose expressions see all white space beyond ASCII as a vertical
+// tab.
 func ggufSet(set string) func(r rune) bool {
 	in := inSet(set)
 	return func(r rune) bool { return in(r) && (r < utf8.RuneSelf || !isSpace(r)) }
@@ -40,17 +41,17 @@ func matchLines(_ *work, text string, i int) int {
 	return i + len(text[i:]) - len(strings.TrimLeft(text[i:], "\n"))
 }
 
-// kimi is the pattern of Kimi K2, but for Chinese characters.
+// kimi is the pattern of Kimi K2 without Chinese characters.
 var kimi = words{cased: true, suffixes: true, longS: true, digits: 3, tail: "\r\n"}.matcher(classes)
 
-// matchKimi matches a run of Chinese characters, or what o200k does without any.
+// matchKimi matches a run of Chinese characters, or as o200k does without any.
 func matchKimi(w *work, text string, i int) int {
 	isHan := func(r rune) bool { return r >= 0x2E80 && unicode.Is(unicode.Han, r) }
 	if end := run(0, isHan)(w, text, i); end > i {
 		return end
 	}
-	// A word is among the letters and marks from here on, or from the next character on; it ends before the
-	// first that is Chinese.
+	// A word consists of the letters and marks from here or from the next character on. It ends
+	// before the first Chinese character.
 	_, size := utf8.DecodeRuneInString(text[i:])
 	for at := i + size; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
@@ -71,8 +72,8 @@ func matchKimi(w *work, text string, i int) int {
 // blank reports whether text is white space.
 func blank(text string) bool { return strings.TrimLeftFunc(text, isSpace) == "" }
 
-// digitGroups cuts numbers into groups of three digits from the right. As in llama.cpp, what is before a
-// number goes with its first group.
+// digitGroups splits numbers into groups of three digits from the right. As in llama.cpp, the text
+// before a number joins its first group.
 type digitGroups struct{}
 
 func (digitGroups) cut(w *work, piece string, first bool, yield func(string, bool)) {
@@ -101,8 +102,8 @@ func (digitGroups) cut(w *work, piece string, first bool, yield func(string, boo
 	}
 }
 
-// threesFromRight cuts before every digit of ASCII from which on the number has a multiple of three digits, as
-// (?=(\d{3})+(?!\d)) does.
+// threesFromRight splits before every ASCII digit from which the number has a multiple of three
+// digits, like (?=(\d{3})+(?!\d)).
 type threesFromRight struct{}
 
 func (threesFromRight) cut(w *work, piece string, first bool, yield func(string, bool)) {
@@ -127,9 +128,9 @@ func (threesFromRight) cut(w *work, piece string, first bool, yield func(string,
 	}
 }
 
-// shortSpaces cuts at the matches of a pattern, but white space without a line break after it into parts of
-// at most 512 characters: of 512, 256 and so on to 4, and then of 2 or 1, where white space or the end
-// follows, as \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} does.
+// shortSpaces splits at the matches of a pattern. It splits white space without a line break after
+// it into parts of at most 512 characters: 512, 256 and so on down to 4, then 2 or 1, if white
+// space or the end follows, like \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}.
 type shortSpaces matcher
 
 func (m shortSpaces) each(w *work, text string, match func(start, end int) (more bool)) {
@@ -150,7 +151,7 @@ func (m shortSpaces) each(w *work, text string, match func(start, end int) (more
 		}
 		stop := i + len(text[i:]) - len(strings.TrimLeftFunc(text[i:], isSpace))
 		left := utf8.RuneCountInString(text[i:stop])
-		// The last one may belong to what follows, unless the pattern has found that it does not.
+		// The last one may belong to the text that follows, unless the pattern has ruled that out.
 		for alone := left == 1; left > 1 || left == 1 && (alone || stop == len(text)); {
 			size := 1
 			for _, n := range [...]int{512, 256, 128, 64, 32, 16, 8, 4, 2} {

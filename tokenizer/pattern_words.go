@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// words describes the patterns in the manner of OpenAI's cl100k and o200k: alternatives, tried in this
-// order, for contractions, words with one leading character, numbers, punctuation with the line breaks
-// after it, white space up to its last line break, and other white space.
+// words describes patterns like OpenAI's cl100k and o200k. The alternatives, in this order, are
+// contractions, words with one leading character, numbers, punctuation with the line breaks after
+// it, white space up to its last line break, and other white space.
 type words struct {
-	contractions bool   // an alternative for 's, 't and so on, in any case
-	cased        bool   // words end where an upper-case letter follows a lower-case one
-	suffixes     bool   // contractions belong to the word before
-	longS        bool   // contractions in any case are those of Unicode's, in which ſ is an s
-	letters      class  // what words are made of, unless cased; 0 for any letter
-	noSymbols    class  // what punctuation is not, beside white space and numbers; 0 for any letter
-	digits       int    // numbers have at most so many digits; 0 for any number
+	contractions bool   // 's, 't and so on in any case are an alternative
+	cased        bool   // words end before an upper-case letter that follows a lower-case one
+	suffixes     bool   // contractions belong to the preceding word
+	longS        bool   // contractions ignore case as Unicode does, where ſ is an s
+	letters      class  // the letters of words, unless cased; 0 for any letter
+	noSymbols    class  // excluded from punctuation, with white space and numbers; 0 for any letter
+	digits       int    // most digits of a number; 0 for no limit
 	tail         string // characters that may follow punctuation
 }
 
@@ -28,7 +28,7 @@ var (
 	tekken    = words{cased: true, digits: 1, tail: "\r\n/"}
 )
 
-// matcher returns a matcher in which characters have the classes that of returns.
+// matcher returns a matcher that takes the classes of characters from of.
 func (o words) matcher(of classTable) matcher {
 	letters, noSymbols := cmp.Or(o.letters, anyLetter), cmp.Or(o.noSymbols, anyLetter)
 	return of.matcher(func(p *properties, w *work, text string, i int) int {
@@ -63,8 +63,8 @@ func (o words) matcher(of classTable) matcher {
 	})
 }
 
-// matchContraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d), with longS in the case folding of Unicode, in which
-// ſ is an s.
+// matchContraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d). With longS it folds case as Unicode does,
+// where ſ is an s.
 func matchContraction(text string, i int, longS bool) int {
 	if text[i] != '\'' || i+1 == len(text) {
 		return i
@@ -89,7 +89,7 @@ func matchContraction(text string, i int, longS bool) int {
 	return i
 }
 
-// matchWord matches [^\r\n\p{L}\p{N}]?\p{L}+ with letters in the place of \p{L}+.
+// matchWord matches [^\r\n\p{L}\p{N}]?\p{L}+ with letters in place of \p{L}.
 func (p *properties) matchWord(w *work, text string, i int, letters class) int {
 	if c, n := p.at(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
 		if end := p.skip(w, text, i+n, letters); end > i+n {
@@ -110,7 +110,7 @@ func (p *properties) matchCasedWord(w *work, text string, i int) int {
 	if end := p.matchToLower(w, text, start); end > start {
 		return end
 	}
-	if start > i { // the optional character is left out
+	if start > i { // without the optional character
 		if end := p.matchToLower(w, text, i); end > i {
 			return end
 		}
@@ -124,9 +124,9 @@ func (p *properties) matchCasedWord(w *work, text string, i int) int {
 	return i
 }
 
-// matchToLower matches U*L+: as many of U as leave one of L, then all of L.
+// matchToLower matches U*L+: the most of U that leaves one character of L, then all of L.
 func (p *properties) matchToLower(w *work, text string, i int) int {
-	lastBoth := -1 // where the last character of U's run that is one of L too ends
+	lastBoth := -1 // the end of the last character in U's run that is also in L
 	at := i
 	for at < len(text) {
 		c, n := p.at(text, at)
@@ -157,7 +157,7 @@ func (p *properties) matchFromUpper(w *work, text string, i int) int {
 	return p.skip(w, text, end, lower|letter|mark)
 }
 
-// matchSymbols matches " ?[^...]+", where except are the classes in the brackets.
+// matchSymbols matches " ?[^...]+" with the classes in except between the brackets.
 func (p *properties) matchSymbols(w *work, text string, i int, except class) int {
 	start := i
 	if text[i] == ' ' {
@@ -178,8 +178,8 @@ func (p *properties) matchSymbols(w *work, text string, i int, except class) int
 	return end
 }
 
-// matchSpace matches \s+(?!\S)|\s+, with the alternative \s*[\r\n]+ before them where lines says so. The
-// character at i is white space.
+// matchSpace matches \s+(?!\S)|\s+, with lines after the alternative \s*[\r\n]+. The character at i
+// is white space.
 func (p *properties) matchSpace(w *work, text string, i int, lines bool) int {
 	end, last, afterBreak := i, i, i
 	for end < len(text) {
@@ -200,7 +200,7 @@ func (p *properties) matchSpace(w *work, text string, i int, lines bool) int {
 	case end == len(text) || last == i:
 		return end
 	default:
-		return last // the last white space goes with what follows it
+		return last // the last white space joins the text after it
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *properties) skip(w *work, text string, i int, c class) int {
 	return i
 }
 
-// skipSome returns the end of the first limit characters (0: any number) of the run of characters in c that
+// skipSome returns the end of the first limit characters (0: any number) of the run in c that
 // begins at i.
 func (p *properties) skipSome(w *work, text string, i int, c class, limit int) int {
 	for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {

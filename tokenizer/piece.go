@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Piece returns the bytes that id adds to a text in which it is not the first token: part of a character
-// where the token is one. It is nil for an id outside the vocabulary.
+// Piece returns the bytes that id adds to a text in which it is not the first token: part of a
+// character if the token is one. It returns nil for an id outside the vocabulary.
 func (t *Tokenizer) Piece(id int32) []byte {
 	if !t.vocab.has(id) {
 		return nil
@@ -17,7 +17,7 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	}
 	before := ""
 	ids := []int32{id}
-	if letter, ok := t.vocab.ids["a"]; ok { // so that nothing is taken off what begins a text
+	if letter, ok := t.vocab.ids["a"]; ok { // nothing is stripped after a first token
 		before, ids = t.Decode([]int32{letter}, false), []int32{letter, id}
 	}
 	text, ok := strings.CutPrefix(t.Decode(ids, false), before)

@@ -2,28 +2,29 @@ package tokenizer
 
 import "slices"
 
-// postProcessor says what a sequence becomes: ids, and -1 where its own stand. Without a change it is nil.
+// postProcessor lists the ids of a processed sequence, with -1 in place of the sequence's own ids.
+// special and plain are nil if nothing changes.
 type postProcessor struct {
 	special []int32 // with special tokens
 	plain   []int32 // without
 
-	pair    []slot // what two sequences become, with special tokens
-	pairErr error  // why they become nothing
+	pair    []slot // for two sequences, with special tokens
+	pairErr error  // why pairs are not supported
 }
 
-// What stands for the ids of a sequence, and of the second of a pair.
+// Placeholders for the ids of a sequence, and of the second sequence of a pair.
 const (
 	sequence = -1
 	second   = -2
 )
 
-// A slot is a token, or a sequence, of a pair.
+// A slot is a token or a sequence in a processed pair.
 type slot struct {
 	id   int32
-	kind int32 // what BERT calls the token's type: which text of the pair it is of
+	kind int32 // BERT's token type: which text of the pair the token is from
 }
 
-// template is the ids before and after a sequence.
+// template holds the ids before and after a sequence.
 type template struct{ before, after []int32 }
 
 // post returns the post-processor that puts t around a sequence.
@@ -31,7 +32,7 @@ func (t template) post() postProcessor {
 	return postProcessor{special: append(append(append([]int32{}, t.before...), sequence), t.after...), pair: t.pair(nil)}
 }
 
-// pair puts t's tokens around two sequences, with those of between before the second.
+// pair puts t's tokens around two sequences, with between before the second.
 func (t template) pair(between []int32) []slot {
 	var all []slot
 	add := func(kind int32, ids ...int32) {
@@ -56,8 +57,8 @@ func (p postProcessor) first() int32 {
 	return p.special[0]
 }
 
-// apply returns ids with the special tokens around them, or without addSpecial the ids alone. It may use the
-// memory of ids.
+// apply returns ids with the special tokens around them, or without addSpecial with the plain ones.
+// It may reuse the memory of ids.
 func (p postProcessor) apply(ids []int32, addSpecial bool) []int32 {
 	parts := p.plain
 	if addSpecial {

@@ -25,28 +25,28 @@ const (
 type spModel struct {
 	texts  []string
 	scores []float64
-	types  []int64 // with the numbers of GGUF
+	types  []int64 // numbered as in GGUF
 
 	kind               int64
-	fallback           bool   // unknown characters become bytes
-	suffix             bool   // spaces end words
-	surface            string // what unknown characters decode to
+	fallback           bool   // unknown characters become their bytes
+	suffix             bool   // a space ends a word instead of beginning one
+	surface            string // the decoded text of unknown characters
 	unk, bos, eos, pad int64
 
 	charsmap     []byte
-	prefix       bool // a space is put before the first word
-	merge        bool // of spaces in a row one stays
-	escape       bool // spaces are written as ▁
+	prefix       bool // put a space before the first word
+	merge        bool // merge runs of spaces to one
+	escape       bool // write spaces as ▁
 	denormalizes bool
 }
 
-// FromSentencePiece returns the tokenizer of a tokenizer.model of SentencePiece. The tokenizer_config.json
-// beside it, which may be nil, names special tokens, adds tokens and says whether BOS and EOS are added; where
-// it does not say, BPE adds BOS, as Llama does, and the others EOS, as T5 does. Control symbols are the special
-// tokens.
+// FromSentencePiece returns the tokenizer of SentencePiece's tokenizer.model. tokenizerConfigJSON
+// is the tokenizer_config.json of the same model and may be nil. It names special tokens, adds
+// tokens and says whether to add BOS and EOS. By default BPE adds BOS, as Llama does, and the other
+// models EOS, as T5 does. Control symbols are the special tokens.
 //
-// The error wraps [ErrUnsupported] and names the option when the file uses one that this package does not
-// have, and [ErrInvalid] when the file is wrong.
+// The error wraps [ErrUnsupported] and names the option if the file uses one that this package does
+// not have. It wraps [ErrInvalid] if the file is wrong.
 func FromSentencePiece(model, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	m := spModel{
 		kind: spUnigram, surface: " \u2047 ", bos: 1, eos: 2, pad: -1, prefix: true, merge: true, escape: true,
@@ -146,7 +146,7 @@ func (m *spModel) read(data []byte) error {
 	})
 }
 
-// eachField calls use for every field of a message, with its number or its bytes.
+// eachField calls use for every field of a message, with its integer value or its bytes.
 func eachField(data []byte, use func(n protowire.Number, number uint64, data []byte) error) error {
 	for len(data) > 0 {
 		n, kind, size := protowire.ConsumeTag(data)
@@ -179,7 +179,7 @@ func eachField(data []byte, use func(n protowire.Number, number uint64, data []b
 	return nil
 }
 
-// check returns an error for what there is not.
+// check returns an error for unsupported options.
 func (m *spModel) check() error {
 	unsupported := func(what string) error { return fmt.Errorf("%w: %s", ErrUnsupported, what) }
 	switch {
@@ -201,7 +201,7 @@ func (m *spModel) check() error {
 	return nil
 }
 
-// id returns n, or -1 when it is no token.
+// id returns n, or -1 if n is not the id of a token.
 func (m *spModel) id(n int64) int32 {
 	if n = int64(int32(n)); n < 0 || n >= int64(len(m.texts)) {
 		return -1
@@ -243,7 +243,8 @@ func (m *spModel) build() (*Tokenizer, error) {
 	return t, nil
 }
 
-// vocabulary returns the pieces. Of two that are spelled alike, one a control symbol, text becomes the other.
+// vocabulary returns the pieces. If a control symbol and another piece share a spelling, text
+// becomes the other piece.
 func (m *spModel) vocabulary() vocabulary {
 	v := ggufVocabulary(m.texts, m.types)
 	for i, text := range m.texts {
@@ -261,7 +262,7 @@ func (m *spModel) vocabulary() vocabulary {
 	return v
 }
 
-// userDefined returns the pieces that stay as they are wherever they stand.
+// userDefined returns the pieces that are never split or changed.
 func (m *spModel) userDefined() []entry {
 	var user []entry
 	for i, text := range m.texts {
@@ -272,7 +273,7 @@ func (m *spModel) userDefined() []entry {
 	return user
 }
 
-// model returns the model over v and its name.
+// model returns the model over v and its kind.
 func (m *spModel) model(v *vocabulary, user *trie, unknown int32) (kind string, _ model) {
 	pieces := unknownPieces{id: unknown}
 	if m.fallback {
@@ -286,7 +287,7 @@ func (m *spModel) model(v *vocabulary, user *trie, unknown int32) (kind string, 
 		}
 		s.user, s.types = user, m.types
 		if slices.Contains(m.types, typeUnused) {
-			s.joins = nil // what made an unused piece last is a matter of the whole text
+			s.joins = nil // whether an unused piece is split depends on the whole text
 		}
 		return "SentencePiece BPE", s
 	case spWord:
@@ -297,8 +298,8 @@ func (m *spModel) model(v *vocabulary, user *trie, unknown int32) (kind string, 
 	return "Unigram", m.unigram(v, unknown, pieces.fallback)
 }
 
-// unigram returns the model over v. The scores are as precise as in the original, so that of ways to cut that
-// are as good the same is taken.
+// unigram returns the model over v. Scores have the precision of the original, so that equally good
+// segmentations are resolved alike.
 func (m *spModel) unigram(v *vocabulary, unknown int32, fallback *byteFallback) *unigram {
 	u := &unigram{
 		vocab: v, unknown: unknown, scores: slices.Clone(m.scores), fallback: fallback, fuseOnly: true, single: true,
@@ -309,11 +310,11 @@ func (m *spModel) unigram(v *vocabulary, unknown int32, fallback *byteFallback) 
 			low, high = min(low, m.scores[i]), max(high, m.scores[i])
 		}
 	}
-	if low > high { // there is no normal one
+	if low > high { // there are no normal pieces
 		low, high = 0, 0
 	}
 	for i, kind := range m.types {
-		if kind == typeUserDefined { // likelier than what it is made of
+		if kind == typeUserDefined { // scored above its parts
 			u.scores[i] = float64(float32(float64(utf8.RuneCountInString(m.texts[i]))*high - 0.1))
 		}
 	}
@@ -322,7 +323,7 @@ func (m *spModel) unigram(v *vocabulary, unknown int32, fallback *byteFallback) 
 	return u
 }
 
-// addTokens makes findable what stands for itself: control symbols and what a config adds by id.
+// addTokens builds the matchers for control symbols and the tokens that a config adds by id.
 func (m *spModel) addTokens(t *Tokenizer, config *jsonConfig, more map[string]jsonAdded, limit int64) error {
 	added := map[int32]addedToken{}
 	for i, text := range m.texts {

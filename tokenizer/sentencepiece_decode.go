@@ -5,16 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// spDecoding turns pieces into text as SentencePiece does: ▁ into a space, but at the start, and byte pieces
-// into characters, or U+FFFD for each byte of none.
+// spDecoding turns pieces into text as SentencePiece does: ▁ into a space, except at the start, and
+// byte pieces into characters, with U+FFFD for each invalid byte.
 type spDecoding struct {
-	start bool   // nothing is written yet
-	all   bool   // every space at the start is left out, not the first alone
+	start bool   // nothing has been written
+	all   bool   // drop every space at the start instead of only the first
 	bytes []byte // not yet a whole character
 	next  decoding
 }
 
-// decodeSentencePiece leaves out the spaces at the start of the text: none, one or all.
+// decodeSentencePiece returns the step that drops no space, one or all spaces at the start of the
+// text.
 func decodeSentencePiece(one, all bool) decodeStep {
 	return func(next decoding) decoding { return &spDecoding{start: one || all, all: all, next: next} }
 }
@@ -46,7 +47,7 @@ func (s *spDecoding) write(text string, literal bool) {
 	}
 }
 
-// flush passes on the characters of bytes, as long as whole says that there is one.
+// flush passes on the characters in bytes while whole reports that there is one.
 func (s *spDecoding) flush(whole func(bytes []byte) bool) {
 	rest := s.bytes
 	for len(rest) > 0 && whole(rest) {

@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// spText is SentencePiece's normalization: a charsmap, and what becomes of spaces. It differs from
-// llama.cpp's, which unigramText is.
+// spText is SentencePiece's normalization: a charsmap and the handling of spaces. It differs from
+// llama.cpp's, which is unigramText.
 type spText struct {
-	chars  *charsmap // nil for none
-	user   *trie     // user-defined pieces, which the charsmap leaves as they are
-	space  string    // how a space is written
-	prefix bool      // a space is put before the text
-	suffix bool      // or after it
-	merge  bool      // of spaces in a row one stays, and of those at the ends none
+	chars  *charsmap // may be nil
+	user   *trie     // user-defined pieces, which the charsmap does not change
+	space  string    // the spelling of a space
+	prefix bool      // put a space before the text
+	suffix bool      // put a space after the text
+	merge  bool      // merge runs of spaces to one, and drop those at the ends
 }
 
-// apply implements normalStep. No token is looked for in the text that it makes, so there are no marks.
+// apply implements normalStep. No token matches in its output, so it returns no marks.
 func (s *spText) apply(w *work, text string, _ []bool) (string, []bool) {
 	for s.merge && text != "" {
 		w.step(1)
@@ -34,7 +34,7 @@ func (s *spText) apply(w *work, text string, _ []bool) (string, []bool) {
 	if s.prefix && !s.suffix {
 		out.WriteString(s.space)
 	}
-	space := s.merge // the one before ends with a space, so that no more are wanted
+	space := s.merge // the text so far ends with a space: drop further spaces
 	for text != "" {
 		w.step(1)
 		to, n := s.first(text)
@@ -63,7 +63,8 @@ func (s *spText) apply(w *work, text string, _ []bool) (string, []bool) {
 	return normal, nil
 }
 
-// first returns what the start of text, which is not empty, becomes, and its length.
+// first returns the replacement of the start of text, which is not empty, and the length of that
+// start.
 func (s *spText) first(text string) (to string, n int) {
 	if _, n := s.user.longest(0, text, nil); n > 0 {
 		return text[:n], n
@@ -126,14 +127,14 @@ func (s *spWords) encode(w *work, dst []int32, text string) []int32 {
 	return dst
 }
 
-// unknownPieces says what pieces that are no token become.
+// unknownPieces says which ids replace pieces without a token.
 type unknownPieces struct {
-	id       int32         // one of these for all in a row, -1 for nothing
-	fallback *byteFallback // or their bytes; nil for no bytes
+	id       int32         // one for all in a row, -1 for none
+	fallback *byteFallback // bytes instead of id; nil for none
 }
 
-// append appends id, or for -1 what text becomes. before says that the piece before was no token, and the
-// result whether this one is none.
+// append appends id or, for -1, the ids for the unknown text. before says whether the previous
+// piece was unknown. The result says whether this one is.
 func (u unknownPieces) append(dst []int32, id int32, text string, before bool) ([]int32, bool) {
 	switch {
 	case id >= 0:

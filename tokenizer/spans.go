@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// region is a run of bytes, from start to before end.
+// region is the bytes from start up to but not including end.
 type region struct{ start, end int }
 
 // regions are runs in ascending order, none touching another. A nil *regions means everything.
@@ -45,9 +45,9 @@ func joinSpans(spans []Span) (string, *regions) {
 	return text.String(), allowed
 }
 
-// markTyped returns, for every byte of text (which begins at offset of the whole text), whether
-// special tokens may not match in it, to be carried through a normalizer. It is nil when nothing
-// depends on it.
+// markTyped returns, for every byte of text (which begins at offset in the whole text), whether
+// special tokens may not match in it. A normalizer carries the marks along. It returns nil if
+// nothing depends on them.
 func markTyped(text string, offset int, allowed *regions, tokens *addedTokens) []bool {
 	if allowed == nil || !tokens.hasSpecial() {
 		return nil
@@ -72,7 +72,7 @@ func markTyped(text string, offset int, allowed *regions, tokens *addedTokens) [
 	return marks
 }
 
-// unmarked returns the runs of bytes that are not marked; everything when marks is nil.
+// unmarked returns the runs of bytes without a mark; all of the text if marks is nil.
 func unmarked(marks []bool) *regions {
 	if marks == nil {
 		return nil

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// splitter cuts text into the pieces that the model sees one by one: the pre-tokenizer, as steps that
-// each cut every piece of the one before.
+// splitter is the pre-tokenizer. It splits text into the pieces that the model encodes separately.
+// Each step splits every piece of the step before.
 type splitter []splitStep
 
-// splitStep cuts a piece, which is not empty, and calls yield for its parts that are not empty, in
-// order. first says that the piece begins where the whole text begins.
+// splitStep splits a piece that is not empty and calls yield for its non-empty parts, in order.
+// first says whether the piece begins the whole text.
 type splitStep interface {
 	cut(w *work, piece string, first bool, yield func(piece string, first bool))
 }
@@ -24,7 +24,7 @@ func (s splitter) chain(w *work, yield func(piece string, first bool)) func(text
 	return yield
 }
 
-// behavior says what becomes of the matches of a split.
+// behavior says how a split treats matches.
 type behavior string
 
 const (
@@ -35,7 +35,7 @@ const (
 	mergedWithNext     behavior = "MergedWithNext"
 )
 
-// check returns an error for a behavior that there is not.
+// check returns an error for an unknown behavior.
 func (b behavior) check() error {
 	switch b {
 	case removed, isolated, contiguous, mergedWithPrevious, mergedWithNext:
@@ -44,7 +44,7 @@ func (b behavior) check() error {
 	return fmt.Errorf("%w: behavior %s", ErrUnsupported, quoted(string(b)))
 }
 
-// split cuts at the matches of a pattern, or with invert at what lies between them.
+// split splits at the matches of a pattern, or with invert at the text between them.
 type split struct {
 	pattern  finder
 	behavior behavior
@@ -52,9 +52,9 @@ type split struct {
 }
 
 func (s split) cut(w *work, piece string, first bool, yield func(string, bool)) {
-	// A part is collected from start on, until the next section shows that it is complete.
+	// A part grows from start until the next section shows that it is complete.
 	start, end := 0, 0
-	previous := false // whether the section before was a match
+	previous := false // whether the previous section was a match
 	section := func(to int, match bool) {
 		if to == end {
 			return
@@ -85,7 +85,7 @@ func (s split) cut(w *work, piece string, first bool, yield func(string, bool)) 
 			section(hi, true)
 			return true
 		}
-		// An empty match parts what is beside it.
+		// An empty match separates its neighbors.
 		if end > start {
 			yield(piece[start:end], first && start == 0)
 			start = end
@@ -109,7 +109,8 @@ func (spaceBefore) cut(w *work, piece string, first bool, yield func(string, boo
 	yield(piece, first)
 }
 
-// prependScheme says where a metaspace puts its replacement for a space that is not there.
+// prependScheme says before which pieces a metaspace adds its replacement if they do not begin with
+// a space.
 type prependScheme string
 
 const (
@@ -118,7 +119,7 @@ const (
 	prependNever  prependScheme = "never"
 )
 
-// metaspace replaces spaces by a character, puts one more before the piece, and cuts before each.
+// metaspace replaces spaces by a character, prepends one to the piece, and splits before each.
 type metaspace struct {
 	replacement string
 	prepend     prependScheme

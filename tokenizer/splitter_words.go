@@ -28,7 +28,7 @@ func matchWordOrSymbols(w *work, text string, i int) int {
 	return i
 }
 
-// fixedLength cuts into parts of so many characters.
+// fixedLength splits text into parts of so many characters.
 type fixedLength int
 
 func (f fixedLength) cut(w *work, piece string, first bool, yield func(string, bool)) {
@@ -45,14 +45,14 @@ func (f fixedLength) cut(w *work, piece string, first bool, yield func(string, b
 	yield(piece[start:], first && start == 0)
 }
 
-// before puts a text before each piece.
+// before prepends a string to each piece.
 type before string
 
 func (b before) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	yield(string(b)+piece, first)
 }
 
-// spelled writes the bytes of a piece as a byte-level vocabulary does.
+// spelled spells the bytes of a piece as a byte-level vocabulary does.
 type spelled struct{}
 
 func (spelled) cut(w *work, piece string, first bool, yield func(string, bool)) {
@@ -60,12 +60,12 @@ func (spelled) cut(w *work, piece string, first bool, yield func(string, bool)) 
 	yield(piece, first)
 }
 
-// scriptSplit cuts where the script of the writing changes; Chinese characters and kana count as one. As in
-// the original, what has no script is lost at the start of a piece.
+// scriptSplit splits where the script changes. Chinese characters and kana count as one script. As
+// in the original, characters without a script are dropped at the start of a piece.
 type scriptSplit struct{}
 
-// anyScript is the script of a space and of characters that came after Unicode 9.0: they go with what is
-// before them.
+// anyScript is the script of a space and of characters that are newer than Unicode 9.0. They join
+// the preceding text.
 const anyScript = 0
 
 // scripts returns the number of the script of every code point.

@@ -6,27 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// spm is the byte pair encoding of SentencePiece (Kudo and Richardson, 2018): a piece starts as its
-// characters, and of all neighbours whose text together is a token those of the highest score merge
+// spm is the byte pair encoding of SentencePiece (Kudo and Richardson, 2018). A piece starts as its
+// characters. Of all neighbors whose joined text is a token, those with the highest score merge
 // first. Characters that are in no token become their bytes.
 type spm struct {
 	vocab    *vocabulary
-	ranks    []int32 // of every token: 0 for the highest score, equal for equal scores
+	ranks    []int32 // rank of every token: 0 for the highest score, equal for equal scores
 	longest  int     // length in bytes of the longest token
 	fallback *byteFallback
 	unknown  int32 // for a byte without a token, -1 for nothing
-	fuse     bool  // unknown characters in a row become one token
+	fuse     bool  // adjacent unknown characters become one token
 	joins    *joins
 
-	// Of a tokenizer.model.
-	user  *trie   // user-defined pieces, which merge with nothing; nil for none
+	// Only for a tokenizer.model.
+	user  *trie   // user-defined pieces, which never merge; nil for none
 	types []int64 // of the pieces
 
 	mergers mergers
 }
 
-// newSPM returns a model for a vocabulary with a score for each id; missing ones are 0. A score that is
-// not a number is below all others.
+// newSPM returns a model for a vocabulary with a score for each id. Missing scores are 0. NaN is
+// below all other scores.
 func newSPM(v *vocabulary, scores []float64, unknown int32) *spm {
 	s := &spm{
 		vocab: v, ranks: make([]int32, len(v.tokens)), fallback: newByteFallback(v), unknown: unknown, joins: new(joins),
@@ -53,14 +53,14 @@ func newSPM(v *vocabulary, scores []float64, unknown int32) *spm {
 	return s
 }
 
-// spmText is the rules of an spm for one text.
+// spmText holds the merge rules of an spm for one text.
 type spmText struct {
 	*spm
 	text   string
-	halves map[string]int // the length of the left one of what last made an unused piece
+	halves map[string]int // for an unused piece, the length of the left half that last merged into it
 }
 
-// is reports whether the token of a part has a type.
+// is reports whether token id has type kind.
 func (s *spm) is(id int32, kind int64) bool {
 	return id >= 0 && int(id) < len(s.types) && s.types[id] == kind
 }
@@ -86,7 +86,7 @@ func (s *spmText) merge(left, right *part) (id, rank int32, ok bool) {
 
 // encode implements model.
 func (s *spm) encode(w *work, dst []int32, text string) []int32 {
-	unknown := false // the part before ended with an unknown character
+	unknown := false // the previous part ended with an unknown character
 	for text != "" {
 		n := s.joins.part(text)
 		dst, unknown = s.encodePart(w, dst, text[:n], unknown)
@@ -95,8 +95,9 @@ func (s *spm) encode(w *work, dst []int32, text string) []int32 {
 	return dst
 }
 
-// encodePart appends the ids of a part of a piece that no token leaves. before says whether what is before it ends
-// with an unknown character, and is returned for what is after it.
+// encodePart appends the ids of a part of a piece. No token crosses the ends of the part. before
+// says whether the text before it ends with an unknown character, and unknown whether the part
+// does.
 func (s *spm) encodePart(w *work, dst []int32, text string, before bool) (ids []int32, unknown bool) {
 	m := s.mergers.get(w, len(text))
 	defer s.mergers.put(w, len(text), m)
@@ -123,8 +124,9 @@ func (s *spm) encodePart(w *work, dst []int32, text string, before bool) (ids []
 	return dst, before
 }
 
-// write appends what a part of the text becomes: its token, or those of the halves that made an unused piece.
-// before says that the part before was unknown, and the result whether this one is.
+// write appends the ids for a part of the text: its token, or those of the halves that merged into
+// an unused piece. before says whether the previous part was unknown, and the result whether this
+// one is.
 func (s *spmText) write(dst []int32, id int32, text string, before bool) ([]int32, bool) {
 	if n := s.halves[text]; n > 0 && s.is(id, typeUnused) {
 		for _, half := range [...]string{text[:n], text[n:]} {

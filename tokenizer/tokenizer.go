@@ -1,16 +1,16 @@
-// Package tokenizer turns text into token ids and back, from the metadata of a GGUF file
-// ([FromGGUF]), from the tokenizer.json of a Hugging Face model ([FromJSON]) or from the
-// tokenizer.model of SentencePiece ([FromSentencePiece]).
+// Package tokenizer converts text to token ids and back. It reads the metadata of a GGUF file
+// ([FromGGUF]), the tokenizer.json of a Hugging Face model ([FromJSON]) or the tokenizer.model of
+// SentencePiece ([FromSentencePiece]).
 //
-// It knows BPE in bytes and in characters, Unigram, WordPiece and WordLevel, pre-tokenizers, added
-// tokens, normalizers, post-processors and decoders, and computes what the originals compute:
-// Hugging Face tokenizers for tokenizer.json, llama.cpp for GGUF, SentencePiece for its own.
+// It supports BPE in bytes and in characters, Unigram, WordPiece and WordLevel, pre-tokenizers,
+// added tokens, normalizers, post-processors and decoders. Results equal those of the originals:
+// Hugging Face tokenizers for tokenizer.json, llama.cpp for GGUF, SentencePiece for its own files.
 //
-// It does not know chat templates, truncation, padding, or which ids end a conversation beyond
-// those the file names; and it opens no files.
+// It does not handle chat templates, truncation, padding, or ids that end a conversation beyond
+// those the file names. It opens no files.
 //
-// Text need not be valid UTF-8. A byte that belongs to no character is treated as a character of
-// its own with the properties of U+FFFD; byte-level models and byte fallback keep it as it is.
+// Text need not be valid UTF-8. An invalid byte is treated as a character of its own with the
+// properties of U+FFFD; byte-level models and byte fallback keep the byte.
 package tokenizer
 
 import (
@@ -21,16 +21,15 @@ import (
 
 // Span is a run of text with one origin.
 type Span struct {
-	// Text is the run's text. A character may be split over spans.
+	// Text is the run's text. A character may be split across spans.
 	Text string
 
-	// Special says that special tokens may match in Text: it comes from a template. In text that
-	// does not (a user's) the spelling of a special token is ordinary text.
+	// Special says that special tokens may match in Text, as in text from a template. Otherwise, as
+	// in a user's text, the spelling of a special token is ordinary text.
 	Special bool
 }
 
-// Tokenizer converts between text and token ids. It does not change after construction and may be
-// used by many goroutines at once.
+// Tokenizer converts between text and token ids. It is immutable and safe for concurrent use.
 type Tokenizer struct {
 	kind string // what Kind returns
 	name string // what Name returns
@@ -38,52 +37,53 @@ type Tokenizer struct {
 	guessed bool // what Guessed returns
 
 	vocab      vocabulary
-	added      *addedTokens // matched in the text as it came
+	added      *addedTokens // matched in the original text
 	normalizer normalizer
 	folded     *addedTokens // matched in the normalized text
 	splitter   splitter
 	model      model
-	typed      model // makes no special token; nil for model itself
+	typed      model // makes no special token; nil means model
 	post       postProcessor
-	bound      bound // of what texts become
+	bound      bound // on the length of text per id
 	decoder    []decodeStep
-	between    bool // tokens that Decode leaves out lie between the others for decoder
+	between    bool // special tokens separate the others for the decoder even if Decode skips them
 
 	bos, eos int32 // -1 for none
 	ends     []int32
-	infill   *Infill           // that the metadata names; nil for none
-	names    map[string]string // text of the special tokens by their name in tokenizer_config.json
+	infill   *Infill           // named by the metadata; nil for none
+	names    map[string]string // texts of the special tokens by their names in tokenizer_config.json
 }
 
-// model cuts a piece of text that no pre-tokenizer cuts further into tokens.
+// model encodes a piece that no pre-tokenizer splits further.
 type model interface {
-	// encode appends the ids of text, which has from 1 to maxPiece bytes, to dst. It tells w what it does.
+	// encode appends the ids of text, which has from 1 to maxPiece bytes, to dst. It counts its
+	// steps and memory in w.
 	encode(w *work, dst []int32, text string) []int32
 }
 
-// Encode returns the ids of text, in which special tokens match. With addSpecial it adds what the
-// tokenizer puts around a sequence (BOS, EOS, or a post-processor's template), as add_special_tokens
-// of Hugging Face tokenizers does.
+// Encode returns the ids of text, in which special tokens match. With addSpecial it adds the tokens
+// around a sequence (BOS, EOS, or a post-processor's template), like add_special_tokens of Hugging
+// Face tokenizers.
 func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 	return t.EncodeSpans([]Span{{Text: text, Special: true}}, addSpecial)
 }
 
-// EncodeSpans returns the ids of the concatenated text of spans. A special token matches only where
-// it lies wholly in text that allows it (adjacent spans that do count as one); no other text becomes
-// a special id, except an unknown character that becomes the unknown token and, with byte fallback,
-// bytes whose tokens the file calls special. Everything else is tokenized as if it had never been
-// split into spans. See [Tokenizer.Encode] for addSpecial.
+// EncodeSpans returns the ids of the concatenated text of spans. A special token matches only
+// within text that allows it; adjacent spans that allow it count as one. No other text becomes a
+// special id, with two exceptions: an unknown character may become the unknown token, and byte
+// fallback may use byte tokens that the file calls special. Otherwise text is tokenized as if it
+// were one span. See [Tokenizer.Encode] for addSpecial.
 func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
 	return t.post.apply(t.encode(nil, spans), addSpecial)
 }
 
-// EncodeWithin is [Tokenizer.EncodeSpans] within limits. It ends soon after ctx does, with the error of ctx and its
-// cause.
+// EncodeWithin is [Tokenizer.EncodeSpans] within limits. It returns soon after ctx ends, with the
+// error of ctx and its cause.
 func (t *Tokenizer) EncodeWithin(ctx context.Context, l Limits, spans []Span, addSpecial bool) ([]int32, error) {
 	return within(ctx, l, func(w *work) []int32 { return t.post.apply(t.encode(w, spans), addSpecial) })
 }
 
-// encode returns the ids of spans and nothing around them.
+// encode returns the ids of spans without the tokens around a sequence.
 func (t *Tokenizer) encode(w *work, spans []Span) []int32 {
 	size := 0
 	for _, s := range spans {
@@ -128,18 +128,18 @@ type encoder struct {
 	work  *work
 	model model
 	ids   []int32
-	room  int                           // of ids, as far as work knows it
+	room  int                           // capacity of ids that work has counted
 	cut   func(text string, first bool) // pre-tokenizes and appends to ids
 }
 
-// piece encodes what the model sees by itself.
+// piece encodes a piece.
 func (e *encoder) piece(text string) {
 	e.work.step(len(text))
 	e.ids = e.model.encode(e.work, e.ids, text)
 	e.count()
 }
 
-// count tells the work of the ids so far.
+// count reports the ids so far to work.
 func (e *encoder) count() {
 	e.work.tokens(len(e.ids))
 	if n := cap(e.ids); n > e.room {
@@ -148,11 +148,11 @@ func (e *encoder) count() {
 	}
 }
 
-// normalBytes is how much memory a byte of text takes at most while it is normalized, beside itself: two texts
-// that are up to three times as long, as one step reads the other's.
+// normalBytes is the most extra memory in bytes per byte of text during normalization: two texts of
+// up to three times the length, since a step reads the output of the step before.
 const normalBytes = 6
 
-// text encodes text between two added tokens, which begins at offset of the whole text.
+// text encodes the text between two added tokens, which begins at offset in the whole text.
 func (e *encoder) text(text string, offset int, allowed *regions) {
 	first := offset == 0
 	if len(e.t.normalizer) == 0 && e.t.folded.empty() {
@@ -182,12 +182,12 @@ func (e *encoder) text(text string, offset int, allowed *regions) {
 	})
 }
 
-// VocabSize returns the number of ids: the highest one that has a token, plus one. A vocabulary may
-// have holes, and a model may have more rows than its tokenizer has ids.
+// VocabSize returns the highest id that has a token, plus one. A vocabulary may have holes, and a
+// model may have more rows than its tokenizer has ids.
 func (t *Tokenizer) VocabSize() int { return len(t.vocab.tokens) }
 
-// Token returns the spelling of id in the vocabulary: not text, but what the file calls it (a
-// byte-level token writes a space as Ġ). ok is false when the vocabulary has no such id.
+// Token returns the spelling of id in the vocabulary. It is not text: a byte-level token writes a
+// space as Ġ. ok is false if the vocabulary has no such id.
 func (t *Tokenizer) Token(id int32) (token string, ok bool) {
 	if !t.vocab.has(id) {
 		return "", false
@@ -200,8 +200,8 @@ func (t *Tokenizer) ID(token string) (id int32, ok bool) {
 	return t.vocab.find(token)
 }
 
-// IsSpecial reports whether id is a special token, one that Decode leaves out on request: a special
-// added token of tokenizer.json, a control symbol of tokenizer.model, or a control or unknown token of GGUF.
+// IsSpecial reports whether id is a special token, which Decode can skip: a special added token of
+// tokenizer.json, a control symbol of tokenizer.model, or a control or unknown token of GGUF.
 func (t *Tokenizer) IsSpecial(id int32) bool {
 	return t.vocab.has(id) && t.vocab.tokens[id].special
 }
@@ -213,28 +213,28 @@ func (t *Tokenizer) BOS() (id int32, ok bool) { return t.bos, t.bos >= 0 }
 func (t *Tokenizer) EOS() (id int32, ok bool) { return t.eos, t.eos >= 0 }
 
 // EndTokens returns, in ascending order, the ids that end a generated text: those that the metadata
-// names as end of sequence, turn and message and, in GGUF, the control tokens whose spelling is known
-// to be one; for tokenizer.json the EOS of its config.
+// names as end of sequence, turn and message and, in GGUF, control tokens with a known spelling.
+// For tokenizer.json it returns the EOS of its config.
 func (t *Tokenizer) EndTokens() []int32 { return slices.Clone(t.ends) }
 
-// AddsBOS reports whether encoding with addSpecial puts the BOS token first.
+// AddsBOS reports whether encoding with addSpecial begins with BOS.
 func (t *Tokenizer) AddsBOS() bool {
 	ids := t.post.apply(nil, true)
 	return t.bos >= 0 && len(ids) > 0 && ids[0] == t.bos
 }
 
-// Kind returns the kind of model in words, such as "byte-level BPE".
+// Kind returns the kind of model, such as "byte-level BPE".
 func (t *Tokenizer) Kind() string { return t.kind }
 
-// Name returns the name of the pre-tokenizer, or "" when text is not split before the model.
+// Name returns the name of the pre-tokenizer, or "" if text is not split before the model.
 func (t *Tokenizer) Name() string { return t.name }
 
-// Guessed reports whether a GGUF file does not say how text is cut before the model, so that what Name returns is
-// only likely. Text may then become other ids than the model was trained on.
+// Guessed reports whether a GGUF file does not name its pre-tokenizer, so that Name is a guess.
+// Text may then become other ids than those the model was trained on.
 func (t *Tokenizer) Guessed() bool { return t.guessed }
 
-// SpecialText returns the text of a special token by the name that tokenizer_config.json and chat
-// templates use for it: bos_token, eos_token, unk_token, pad_token, sep_token, cls_token, mask_token.
+// SpecialText returns the text of a special token by its name in tokenizer_config.json and chat
+// templates: bos_token, eos_token, unk_token, pad_token, sep_token, cls_token, mask_token.
 func (t *Tokenizer) SpecialText(name string) (text string, ok bool) {
 	text, ok = t.names[name]
 	return text, ok

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// trie finds which of a set of texts begin at a place. Its nodes are in the order of their depth, so that
-// the children of one stand together.
+// trie finds which texts of a set begin at a position. Its nodes are sorted by depth, so that the
+// children of a node are adjacent.
 type trie struct {
-	first []int32 // the children of node n are the nodes from first[n] to before first[n+1]
-	label []byte  // the byte that leads to a node; children are in its order
-	value []int32 // of the text that ends at a node, -1 for none
+	first []int32 // the children of node n are the nodes first[n] to first[n+1]-1
+	label []byte  // the byte that leads to a node, in ascending order among siblings
+	value []int32 // the value of the text that ends at a node, -1 for none
 	top   [256]int32
 }
 
-// entry is a text and what it stands for, at least 0.
+// entry is a text and its value, at least 0.
 type entry struct {
 	text  string
 	value int32
 }
 
-// newTrie returns a trie of entries; of equal texts the last in the list counts. It reorders them.
+// newTrie returns a trie of entries. If a text occurs twice, the last entry counts. It reorders
+// entries.
 func newTrie(entries []entry) *trie {
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.text, b.text) })
 	type below struct{ from, to, depth int32 } // the entries that begin with the text of a node
@@ -85,7 +86,7 @@ func (t *trie) walk(text string) int32 {
 	return node
 }
 
-// depth returns how much of text is the beginning of a text in t.
+// depth returns the length of the longest prefix of text that begins a text in t.
 func (t *trie) depth(text string) int {
 	node := int32(0)
 	for i := range len(text) {
@@ -96,9 +97,9 @@ func (t *trie) depth(text string) int {
 	return len(text)
 }
 
-// longest returns the value of the longest text that begins at text and the node, which is that of what
-// comes before it, and its length; -1 when there is none. What is empty does not count, nor what is barred,
-// which may be nil, by its value.
+// longest returns the value and the length of the longest prefix of text that is in t, starting
+// from node, the node of the text before it. The value is -1 if there is none. Empty prefixes and
+// barred values do not count; barred may be nil.
 func (t *trie) longest(node int32, text string, barred []bool) (value int32, n int) {
 	value = -1
 	for i := 0; i < len(text); i++ {

@@ -1,7 +1,7 @@
 package tokenizer
 
 // newInUnicode16 lists the characters with a class that Unicode 15.1 and 16.0 added to 15.0, the
-// version of package unicode: ranges of code points, both ends inclusive. No character of Unicode 15.0
+// version of package unicode, as inclusive ranges of code points. No character of Unicode 15.0
 // changed its class. Source: the Unicode Character Database 16.0, UnicodeData.txt.
 var newInUnicode16 = []struct {
 	first, last rune

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is a set of properties of a character, those that the patterns of pre-tokenizers ask for.
-// The general categories are those of Unicode 16.0, which Hugging Face tokenizers go by, or others (see
+// class is a set of the character properties that the patterns of pre-tokenizers test. The general
+// categories are those of Unicode 16.0, as in Hugging Face tokenizers, or others (see
 // [classTable]).
 type class uint8
 
@@ -24,11 +24,11 @@ const (
 	anyLetter = upper | lower | letter // L
 )
 
-// properties is the class of every code point.
+// properties holds the class of every code point.
 type properties [unicode.MaxRune + 1]class
 
-// at returns the class and the length in bytes of the character at i of text. A byte that belongs to no
-// character has the class of U+FFFD.
+// at returns the class and the length in bytes of the character at i in text. An invalid byte has
+// the class of U+FFFD.
 func (p *properties) at(text string, i int) (class, int) {
 	if b := text[i]; b < utf8.RuneSelf {
 		return p[b], 1
@@ -37,7 +37,7 @@ func (p *properties) at(text string, i int) (class, int) {
 	return p[r], n
 }
 
-// classTable returns the properties that some tokenizers go by. They are made when they are asked for.
+// classTable returns the properties that some tokenizers use. It builds them on first use.
 type classTable func() *properties
 
 // matcher returns a matcher for which characters have the properties of c.

@@ -10,17 +10,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unicodeForm normalizes to a form of UAX #15.
+// unicodeForm normalizes text to a form of UAX #15.
 //
-// Package norm knows the decompositions and compositions, but its own conversion breaks up more than 30
-// combining marks in a row with a joiner, and its data is newer than the Unicode 9.0 that Hugging Face
-// tokenizers use. A character that came after 9.0 is one that nothing composes with and that does not
-// move.
+// Package norm has the decompositions and compositions, but its conversion inserts a joiner into
+// runs of more than 30 combining marks, and its data is newer than the Unicode 9.0 of Hugging Face
+// tokenizers. A character newer than 9.0 composes with nothing and is not reordered.
 type unicodeForm norm.Form
 
-// scalar is a character on its way through a normalization.
+// scalar is a character during normalization.
 type scalar struct {
-	r       rune // or a byte that belongs to no character
+	r       rune // or an invalid byte
 	invalid bool // r is such a byte
 	order   uint8
 	joins   bool // may compose with a character before it
@@ -28,18 +27,19 @@ type scalar struct {
 	marked  bool
 }
 
-// formBytes is the length above which a text is normalized in parts, as characters on their way take much more
-// memory than text.
+// formBytes is the length in bytes above which text is normalized in parts, since scalars take much
+// more memory than text.
 const formBytes = 1 << 14
 
 func (f unicodeForm) apply(w *work, text string, marks []bool) (string, []bool) {
 	return f.inParts(w, text, marks, formBytes)
 }
 
-// inParts is apply in parts of so many bytes or more.
+// inParts is apply in parts of at least size bytes.
 func (f unicodeForm) inParts(w *work, text string, marks []bool, size int) (string, []bool) {
 	form := norm.Form(f)
-	// What is normal by newer data is by older data too: with less to compose and reorder, more is.
+	// Text that is normal by newer data is normal by older data too, which composes and reorders
+	// less.
 	normal := form.QuickSpanString(text)
 	if normal == len(text) {
 		return text, marks
@@ -78,8 +78,8 @@ func (f unicodeForm) inParts(w *work, text string, marks []bool, size int) (stri
 	return out.String(), outMarks
 }
 
-// formPart returns the length of the first part of text, of size bytes or more: it ends before a character that
-// neither composes with one before it nor moves there.
+// formPart returns the length of the first part of text, at least size bytes. It ends before a
+// character that neither composes with nor moves before an earlier one.
 func formPart(w *work, text string, size int) int {
 	for i := size; i < len(text); i++ {
 		w.step(1)
@@ -99,7 +99,7 @@ func formPart(w *work, text string, size int) int {
 	return len(text)
 }
 
-// decompose returns the characters of text, decomposed. marks is empty or has one for each byte.
+// decompose returns the decomposed characters of text. marks is empty or has one entry per byte.
 func decompose(w *work, form norm.Form, text string, marks []bool) []scalar {
 	scalars := make([]scalar, 0, len(text))
 	var buffer []byte
@@ -148,11 +148,11 @@ func reorder(w *work, scalars []scalar) {
 	}
 }
 
-// compose returns scalars, in place, with each that may compose with the last starter made one with it.
+// compose composes scalars in place: each that can compose with the last starter joins it.
 func compose(w *work, scalars []scalar) []scalar {
 	out := scalars[:0]
 	starter := -1     // in out
-	last := uint8(0)  // the order of the last one of out
+	last := uint8(0)  // the order of the last scalar in out
 	var buffer []byte // of composition
 	for _, s := range scalars {
 		w.step(1)

@@ -2,10 +2,11 @@ package tokenizer
 
 import "unicode"
 
-// Lower case and numbers Hugging Face tokenizers take from Rust's standard library, which knows Unicode 17.0.
+// Hugging Face tokenizers take lower case and numbers from Rust's standard library, which uses
+// Unicode 17.0.
 
-// newCase is the lower case that characters have since a version after 15.0, that of package unicode, in
-// ranges of characters that are as far from it.
+// newCase is the lower case of characters that have one since a version after 15.0, the version of
+// package unicode. In each range the distance to lower case is constant.
 var newCase = []struct{ first, last, lower rune }{
 	{0x1C89, 0x1C89, 0x1C8A},
 	{0xA7CB, 0xA7CB, 0x0264},
@@ -19,7 +20,7 @@ var newCase = []struct{ first, last, lower rune }{
 	{0x16EA0, 0x16EB8, 0x16EBB},
 }
 
-// toLower returns the lower case of r, if that is one character.
+// toLower returns the lower case of r, if it is one character.
 func toLower(r rune) rune {
 	if r >= newCase[0].first {
 		for _, c := range newCase {

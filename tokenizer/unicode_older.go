@@ -7,9 +7,9 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// Parts of Hugging Face tokenizers go by an older Unicode than package unicode: the forms of UAX #15,
-// StripAccents and UnicodeScripts by 9.0, and everything of BERT's by 8.0. To them a character that came
-// later has no class. The few that have another class since are named below.
+// Some parts of Hugging Face tokenizers use an older Unicode than package unicode: the forms of UAX
+// #15, StripAccents and UnicodeScripts use 9.0, and all of BERT uses 8.0. For them a newer
+// character has no class. The few characters that changed class since are listed below.
 
 var (
 	unicode8 = rangetable.Assigned("8.0.0")
@@ -27,7 +27,7 @@ func isMark(r rune) bool {
 	return unicode.Is(unicode.M, r) && unicode.Is(unicode9, r)
 }
 
-// isAccent reports whether r is a mark that takes no room (Mn) in Unicode 8.0.
+// isAccent reports whether r is a nonspacing mark (Mn) in Unicode 8.0.
 func isAccent(r rune) bool {
 	switch {
 	case r < 0x300, r == 0x1885, r == 0x1886, r == 0xA9BD, r == 0x111C9:
@@ -38,8 +38,7 @@ func isAccent(r rune) bool {
 	return unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r)
 }
 
-// isBertPunctuation reports whether r is of punctuation (P) in Unicode 8.0, for which all symbols of ASCII
-// count.
+// isBertPunctuation reports whether r is punctuation (P) in Unicode 8.0 or a symbol of ASCII.
 func isBertPunctuation(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -50,13 +49,13 @@ func isBertPunctuation(r rune) bool {
 	return classes()[r]&punct != 0 && unicode.Is(unicode8, r)
 }
 
-// isOther reports whether r is a control or format character or for private use (Cc, Cf, Co) in Unicode
+// isOther reports whether r is a control, format or private-use character (Cc, Cf, Co) in Unicode
 // 8.0.
 func isOther(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Co) || unicode.Is(unicode.Cf, r) && unicode.Is(unicode8, r)
 }
 
-// oldScripts are the scripts in Unicode 9.0 of characters that have another one since.
+// oldScripts holds the scripts in Unicode 9.0 of characters whose script has changed since.
 var oldScripts = map[rune]string{
 	0x0589: "Common", 0x061C: "Common", 0x0953: "Devanagari", 0x0954: "Devanagari",
 }

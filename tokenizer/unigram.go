@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// unknownPenalty is how far the score of an unknown character is below that of every token.
+// unknownPenalty is the distance of an unknown character's score below the lowest token score.
 const unknownPenalty = 10
 
-// unigram is the model of Kudo, "Subword Regularization" (2018): of all ways to cut a piece into tokens the
-// one with the highest sum of scores, found by Viterbi's algorithm.
+// unigram is the model of Kudo, "Subword Regularization" (2018). It splits a piece into the tokens
+// with the highest sum of scores, found by Viterbi's algorithm.
 type unigram struct {
 	vocab        *vocabulary
-	scores       []float64 // of every token of find
+	scores       []float64 // score of every token in find
 	find         *trie
 	unknownScore float64
-	unknown      int32         // what unknown characters in a row become, -1 for nothing
-	fallback     *byteFallback // what they become instead; nil for none
-	fuseOnly     bool          // not what they spell together either, as in llama.cpp
+	unknown      int32         // id for adjacent unknown characters, -1 to drop them
+	fallback     *byteFallback // bytes instead of unknown; nil for none
+	fuseOnly     bool          // adjacent unknown characters never become the token they spell, as in llama.cpp
 	single       bool          // sums are kept in single precision, as in SentencePiece
-	barred       []bool        // what text may not become, by id; nil for nothing
+	barred       []bool        // ids that text may not become; nil for none
 
 	lattices *sync.Pool
 }
 
-// without returns u without the tokens that are barred.
+// without returns u without the barred tokens.
 func (u *unigram) without(barred []bool) model {
 	if barred == nil {
 		return u
@@ -36,12 +36,12 @@ func (u *unigram) without(barred []bool) model {
 	return &other
 }
 
-// init completes u from its vocabulary; keep says which tokens text may become, nil all.
+// init completes u from its vocabulary. keep reports which tokens text may become; nil keeps all.
 func (u *unigram) init(keep func(id int32) bool) {
 	u.find, u.lattices = u.vocab.visibleTokens(keep), new(sync.Pool)
 }
 
-// lowest returns the lowest of scores; without any, 0.
+// lowest returns the lowest of scores, 0 if there are none.
 func lowest(scores []float64) float64 {
 	low := math.Inf(1)
 	for _, s := range scores {
@@ -55,27 +55,28 @@ func lowest(scores []float64) float64 {
 	return low
 }
 
-// ending is the best way to cut the text up to a position.
+// ending is the best segmentation of the text up to a position.
 type ending struct {
 	score float64
 	last  int32 // length of the last token, 0 while the position is not reached
 	id    int32
 }
 
-// lattice is the memory of cutting a piece.
+// lattice is the working memory for one piece.
 type lattice struct {
 	text   string
-	base   int      // where all ways meet; before it everything is written
-	ends   []ending // of the positions from base on
-	back   []int32  // lengths of tokens, last first
+	base   int      // all segmentations meet here; the text before it is written
+	ends   []ending // for the positions from base on
+	back   []int32  // lengths of tokens, last token first
 	single bool     // the unigram's
-	unsure region   // unknown characters in a row, not written yet
+	unsure region   // adjacent unknown characters that are not written yet
 }
 
-// latticeBytes is the memory of a lattice for each byte of a piece of which no two ways meet.
+// latticeBytes is the memory of a lattice in bytes per byte of a piece in which no segmentations
+// meet.
 const latticeBytes = 2 * (16 + 4)
 
-// keptEndings is for how many positions a lattice that is kept may have memory.
+// keptEndings is the largest capacity, in positions, of a lattice that is kept for reuse.
 const keptEndings = 1 << 16
 
 // encode implements model.
@@ -91,11 +92,11 @@ func (u *unigram) encode(w *work, dst []int32, text string) []int32 {
 	for i := 0; i < len(text); {
 		w.step(1)
 		if i > l.base && len(l.ends) == i-l.base+1 {
-			dst = u.write(dst, l, i) // no token lies across i
+			dst = u.write(dst, l, i) // no token crosses i
 		}
 		_, size := utf8.DecodeRuneInString(text[i:])
 		score := l.ends[i-l.base].score
-		known := false // a token is the character
+		known := false // a token is this character alone
 		node := int32(0)
 		for j := i; j < len(text); {
 			if node = u.find.next(node, text[j]); node < 0 {
@@ -121,7 +122,7 @@ func (u *unigram) encode(w *work, dst []int32, text string) []int32 {
 	return dst
 }
 
-// reach offers a token from start to end; of equal offers the first stays.
+// reach offers a token from start to end. Of equal scores the first stays.
 func (l *lattice) reach(start, end int, id int32, score float64) {
 	at := end - l.base
 	if missing := at + 1 - len(l.ends); missing > 0 {
@@ -137,7 +138,7 @@ func (l *lattice) reach(start, end int, id int32, score float64) {
 	}
 }
 
-// write appends the tokens up to end, where all ways meet, and makes it the base.
+// write appends the tokens up to end, where all segmentations meet, and makes end the base.
 func (u *unigram) write(dst []int32, l *lattice, end int) []int32 {
 	l.back = l.back[:0]
 	for at := end; at > l.base; {
@@ -164,7 +165,7 @@ func (u *unigram) write(dst []int32, l *lattice, end int) []int32 {
 	return dst
 }
 
-// writeUnknown appends what the unknown characters in a row become.
+// writeUnknown appends the ids for adjacent unknown characters.
 func (u *unigram) writeUnknown(dst []int32, l *lattice) []int32 {
 	text := l.text[l.unsure.start:l.unsure.end]
 	l.unsure = region{}
@@ -172,7 +173,7 @@ func (u *unigram) writeUnknown(dst []int32, l *lattice) []int32 {
 		return dst
 	}
 	if id, ok := u.vocab.textID(text); ok && !u.fuseOnly && (u.barred == nil || !u.barred[id]) {
-		return append(dst, id) // as with the unknown token's own spelling
+		return append(dst, id) // the characters spell the unknown token, for example
 	}
 	if u.fallback.has(text) {
 		for _, c := range []byte(text) {

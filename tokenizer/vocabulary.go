@@ -2,22 +2,22 @@ package tokenizer
 
 // token is an entry of the vocabulary.
 type token struct {
-	text    string // its spelling in the file
-	decoded string // what the decoder is given: text, but for normalized added tokens
+	text    string // spelling in the file
+	decoded string // input of the decoder: text, except for normalized added tokens
 	present bool   // false for a hole
-	special bool   // Decode may leave it out
-	hidden  bool   // its spelling, found in text, does not make it the token
-	literal bool   // decoded is plain text, in no encoding of the model's
+	special bool   // Decode may skip it
+	hidden  bool   // its spelling in text does not become the token
+	literal bool   // decoded is plain text, not in the model's encoding
 }
 
-// vocabulary is the tokens by id and the ids by spelling.
+// vocabulary maps ids to tokens and spellings to ids.
 type vocabulary struct {
 	tokens []token
-	ids    map[string]int32 // what text may become
-	added  map[string]int32 // what only a match of the whole text becomes; nil for nothing
+	ids    map[string]int32 // the tokens that text may become
+	added  map[string]int32 // tokens that only a match of the whole text becomes; nil for none
 }
 
-// find returns the id of the token that is spelled text.
+// find returns the id of the token with spelling text.
 func (v *vocabulary) find(text string) (int32, bool) {
 	id, ok := v.added[text]
 	if !ok {
@@ -30,7 +30,7 @@ func (v *vocabulary) has(id int32) bool {
 	return id >= 0 && int(id) < len(v.tokens) && v.tokens[id].present
 }
 
-// set makes id the token spelled text. The caller has bounded id.
+// set makes id the token with spelling text. The caller bounds id.
 func (v *vocabulary) set(id int32, text string) {
 	if n := int(id) + 1; n > len(v.tokens) {
 		v.tokens = append(v.tokens, make([]token, n-len(v.tokens))...)
@@ -38,8 +38,8 @@ func (v *vocabulary) set(id int32, text string) {
 	v.tokens[id] = token{text: text, decoded: text, present: true}
 }
 
-// barred returns which tokens of the model's own, whose ids are below own, are among those with the texts of
-// special ones; nil for none.
+// barred returns which of the model's own tokens, with ids below own, share a text with a special
+// token; nil for none.
 func (v *vocabulary) barred(special map[string]bool, own int) []bool {
 	var barred []bool
 	for text := range special {

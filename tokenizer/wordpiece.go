@@ -2,17 +2,18 @@ package tokenizer
 
 import "unicode/utf8"
 
-// wordPiece cuts a word into the longest tokens from left to right (Schuster and Nakajima, "Japanese and
-// Korean Voice Search", 2012). A word that has a part without a token is unknown as a whole.
+// wordPiece splits a word into the longest tokens from left to right (Schuster and Nakajima,
+// "Japanese and Korean Voice Search", 2012). A word with a part that is not a token is unknown as a
+// whole.
 type wordPiece struct {
 	find     *trie
-	rest     int32  // the node in find of what is written before a token that does not begin a word; -1 for none
+	rest     int32  // the node in find of the prefix of tokens that continue a word; -1 for none
 	unknown  int32  // -1 for nothing
 	maxChars int64  // longer words are unknown
-	barred   []bool // what text may not become, by id; nil for nothing
+	barred   []bool // ids that text may not become; nil for none
 }
 
-// without returns w without the tokens that are barred.
+// without returns w without the barred tokens.
 func (w *wordPiece) without(barred []bool) model {
 	if barred == nil {
 		return w
@@ -22,7 +23,7 @@ func (w *wordPiece) without(barred []bool) model {
 	return &other
 }
 
-// init completes w from its vocabulary; prefix is written before tokens that do not begin a word.
+// init completes w from its vocabulary. prefix begins the spelling of tokens that continue a word.
 func (w *wordPiece) init(v *vocabulary, prefix string) {
 	w.find = v.visibleTokens(nil)
 	w.rest = w.find.walk(prefix)
@@ -52,14 +53,14 @@ func (w *wordPiece) encode(k *work, dst []int32, text string) []int32 {
 	return dst
 }
 
-// wordLevel has a token for every word that it knows.
+// wordLevel has one token per known word.
 type wordLevel struct {
 	vocab   *vocabulary
 	unknown int32  // -1 for nothing
-	barred  []bool // what text may not become, by id; nil for nothing
+	barred  []bool // ids that text may not become; nil for none
 }
 
-// without returns w without the tokens that are barred.
+// without returns w without the barred tokens.
 func (w *wordLevel) without(barred []bool) model {
 	if barred == nil {
 		return w

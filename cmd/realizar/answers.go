@@ -12,23 +12,23 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// An answerWriter writes the answers to one request, in order: each as it comes once
-// those before it are complete, or all as objects at the end.
+// An answerWriter writes the answers to one request, in order: each as it arrives once the previous
+// ones are complete, or all as objects at the end.
 type answerWriter struct {
 	out      io.Writer
-	thoughts io.Writer // where thoughts go
+	thoughts io.Writer // thoughts are written here
 	json     bool
 	answers  []writtenAnswer
-	current  int           // the one that is written as it comes
+	current  int           // the answer that is written as it arrives
 	headed   bool          // its number has been written
-	last     byte          // on the output; 0 where there is nothing
+	last     byte          // of the output; 0 if it is empty
 	timings  *tokenTimings // of the only answer, or nil
 }
 
-// A writtenAnswer is what came of one answer.
+// A writtenAnswer is the state of one answer.
 type writtenAnswer struct {
-	text    strings.Builder // that is still to be written
-	thought strings.Builder // of --json
+	text    strings.Builder // not yet written
+	thought strings.Builder // for --json
 	calls   []chat.ToolCall
 	tokens  []int32
 	finish  *realizar.Finish
@@ -64,7 +64,7 @@ func (w *answerWriter) write(events iter.Seq2[realizar.Event, error], seed uint6
 	return nil
 }
 
-// think writes a thought beside the answer.
+// think writes a thought to thoughts.
 func (w *answerWriter) think(a *writtenAnswer, e *realizar.Event) error {
 	if w.json {
 		a.thought.WriteString(e.Reasoning)
@@ -92,8 +92,8 @@ func (a *writtenAnswer) call(e *realizar.Event) {
 	}
 }
 
-// advance writes what there is of the current answer, and goes on to the next one
-// when it is complete.
+// advance writes the text of the current answer so far. If the answer is complete, advance
+// continues with the next one.
 func (w *answerWriter) advance() error {
 	for !w.json && w.current < len(w.answers) {
 		a := &w.answers[w.current]
@@ -122,7 +122,7 @@ func (w *answerWriter) advance() error {
 	return nil
 }
 
-// put writes text of the current answer, where there are several below its number.
+// put writes text of the current answer. If there are several answers, it first writes the number.
 func (w *answerWriter) put(text string) error {
 	if text == "" {
 		return nil
@@ -136,7 +136,7 @@ func (w *answerWriter) put(text string) error {
 	return w.raw(text)
 }
 
-// heading is the number of the current answer, apart from the one before it.
+// heading returns the number of the current answer, separated from the previous answer.
 func (w *answerWriter) heading() string {
 	text := fmt.Sprintf("[%d]\n", w.current+1)
 	if w.current > 0 {
@@ -145,7 +145,7 @@ func (w *answerWriter) heading() string {
 	return text
 }
 
-// endAnswer ends the current answer, which has a number also where it has no text.
+// endAnswer ends the current answer. An answer without text gets its number, too.
 func (w *answerWriter) endAnswer() error {
 	if len(w.answers) > 1 && !w.headed {
 		if err := w.raw(w.heading()); err != nil {
@@ -156,7 +156,7 @@ func (w *answerWriter) endAnswer() error {
 	return w.endLine()
 }
 
-// endLine ends a line that has begun.
+// endLine ends an unfinished line.
 func (w *answerWriter) endLine() error {
 	if w.last == '\n' || w.last == 0 {
 		return nil
@@ -186,7 +186,7 @@ func (w *answerWriter) writeJSON(seed uint64) error {
 	return nil
 }
 
-// An answer is what --json writes of one.
+// An answer is one answer in the output of --json.
 type answer struct {
 	Choice       int     `json:"choice"`
 	Text         string  `json:"text"`
@@ -211,14 +211,14 @@ type answer struct {
 	Trace *timingTrace `json:"trace,omitempty"`
 }
 
-// A call is what is written of a call of a tool.
+// A call is a call of a tool in the output of --json.
 type call struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// newCall is c as it is written. The arguments of one that was cut off are a string.
+// newCall converts c. The arguments of a call that was cut off are a string.
 func newCall(c *chat.ToolCall) call {
 	arguments := c.Arguments
 	if !json.Valid(arguments) {
@@ -242,7 +242,7 @@ func newAnswer(choice int, w *writtenAnswer, seed uint64) *answer {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// writeTimings says how long the answers took.
+// writeTimings writes how long the answers took.
 func writeTimings(w io.Writer, loaded time.Duration, answers []writtenAnswer, g *realizar.Generation) {
 	var b strings.Builder
 	for i := range answers {
@@ -261,7 +261,7 @@ func writeTimings(w io.Writer, loaded time.Duration, answers []writtenAnswer, g 
 	_, _ = fmt.Fprintf(w, "%ssampling  %s\n", &b, generationText(g))
 }
 
-// generationText is how tokens are chosen.
+// generationText describes how tokens are sampled.
 func generationText(g *realizar.Generation) string {
 	text := "greedy"
 	if g.Temperature > 0 {

@@ -7,9 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/backends"
 )
 
-// memoryRates measures how fast the memory is read that a model was in, in bytes a
-// second: that of the device which f chooses and whose kind is called so. If link is
-// set, copies are how fast the host's memory is copied to the device.
+// memoryRates measures how fast memory is read, in bytes per second, on the device of the given
+// kind that f chooses. If link is set, copies is the rate of copies from host memory to the device.
 func memoryRates(ctx context.Context, f *modelFlags, kind string, link bool) (reads, copies float64, err error) {
 	c := backends.Choice{Name: f.Device, Threads: f.Threads}
 	if backends.Automatic(c.Name) {

@@ -70,7 +70,7 @@ realizar bench serve measures a server: see realizar bench serve --help.`
 // maxBatch is more sequences than a step gains from.
 const maxBatch = 4096
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *benchCommand) Validate() error {
 	switch {
 	case c.Prompt != nil && *c.Prompt < 0:
@@ -102,7 +102,7 @@ func (c *benchCommand) Validate() error {
 	return c.modelFlags.Validate()
 }
 
-// Run measures.
+// Run runs the benchmark.
 func (c *benchCommand) Run(a *app) error {
 	path, err := a.modelPath(c.Model, false)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *benchCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	// What does not fit need not wait for the model, nor for the tests before it.
+	// Check first what fits: an error need not wait for the model and the earlier tests.
 	most := d.Dimensions.Context
 	var n testLengths
 	if most > 0 && c.Context <= most {
@@ -138,8 +138,8 @@ func (c *benchCommand) Run(a *app) error {
 	return b.write(a.out)
 }
 
-// lockstep measures prompts one at a time, requests that come at one time, and then
-// batches of sequences.
+// lockstep measures prompts one at a time, then requests that arrive together, and then batches of
+// sequences.
 func (b *benchmark) lockstep(n testLengths) error {
 	m, err := openLockstep(b.Model, b.app.kernels, b.options())
 	if err != nil {
@@ -169,15 +169,15 @@ func (b *benchmark) lockstep(n testLengths) error {
 	return b.batches(m, shapes, first)
 }
 
-// requests measures the model as a server runs it, on the device that the batches have:
-// a prompt, and for each shape the first tokens of requests that come at one time.
+// requests measures the model as a server runs it, on the device of the batches: a prompt, and for
+// each shape the first tokens of requests that arrive together.
 func (b *benchmark) requests(n testLengths, shapes []batchShape, device *backends.Device) (first [][]float64, err error) {
 	o := b.options()
 	o.Context, o.Parallel = max(n.prompt, n.depth+n.answer), cmp.Or(b.Parallel, slices.Max(b.Batch))
 	if backends.Automatic(o.Device) && !device.Kind.Host {
 		o.Device = device.Kind.Name
 	}
-	m, err := b.app.openWith(b.Model, o)
+	m, err := b.app.openWith(b.app.ctx, b.Model, o)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +200,8 @@ func (b *benchmark) requests(n testLengths, shapes []batchShape, device *backend
 	return first, nil
 }
 
-// firstTokens has m answer s's sequences as requests that come at one time, once to warm
-// up and then once more, and returns the milliseconds to the first token of each.
+// firstTokens runs s's sequences as requests that arrive together, once to warm up and then once
+// more, and returns the milliseconds to the first token of each.
 func (b *benchmark) firstTokens(m *realizar.Model, s batchShape) (first []float64, err error) {
 	for range 2 {
 		b.asked++
@@ -224,14 +224,14 @@ func (b *benchmark) firstTokens(m *realizar.Model, s batchShape) (first []float6
 	return first, nil
 }
 
-// answers measures the model as it answers, one request at a time.
+// answers measures single requests, one at a time.
 func (b *benchmark) answers() error {
 	m, err := b.app.open(b.Model, &b.modelFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	// Memory may have made the context smaller than it was when the lengths were found.
+	// The context may be smaller than when the lengths were found, because of memory.
 	n, err := b.lengths(m.Context(), b.description)
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (b *benchmark) answers() error {
 	return nil
 }
 
-// noteLengths says what became of the usual lengths.
+// noteLengths reports tests whose usual lengths were reduced.
 func (b *benchmark) noteLengths(n testLengths, context int) {
 	if b.Prompt == nil && n.prompt < defaultPrompt {
 		b.app.notef("measuring pp%d in place of pp%d: the context is %d", n.prompt, defaultPrompt, context)
@@ -293,8 +293,8 @@ func (b *benchmark) decode(m *realizar.Model, n testLengths) error {
 	return nil
 }
 
-// repeat answers prompt with n tokens, once to warm up and then b.Runs times,
-// and returns the rates and the milliseconds to the first token.
+// repeat answers prompt with n tokens, once to warm up and then b.Runs times, and returns the rates
+// and the milliseconds to the first token.
 func (b *benchmark) repeat(m *realizar.Model, prompt []int32, n int, rate func(*realizar.Finish) float64) (rates, first []float64, err error) {
 	for i := range b.Runs + 1 {
 		b.asked++
@@ -310,13 +310,13 @@ func (b *benchmark) repeat(m *realizar.Model, prompt []int32, n int, rate func(*
 	return rates, first, nil
 }
 
-// request asks for n tokens after a prompt, under a salt of the run's own: none finds
-// what another one left in the cache.
+// request returns a request for n tokens after a prompt. Each has its own salt, so that none finds
+// cached pages of another.
 func (b *benchmark) request(prompt []int32, n int) *realizar.Request {
 	return &realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: &n, IgnoreEnd: true, Salt: strconv.Itoa(b.asked)}}
 }
 
-// finish has m answer a request and says how that ended.
+// finish runs a request on m and returns how it ended.
 func finish(ctx context.Context, m *realizar.Model, r *realizar.Request) (f *realizar.Finish, err error) {
 	for e, err := range m.Generate(ctx, r) {
 		if err != nil {
@@ -327,12 +327,12 @@ func finish(ctx context.Context, m *realizar.Model, r *realizar.Request) (f *rea
 	return f, nil
 }
 
-// firstToken is the time to an answer's first token, in milliseconds.
+// firstToken returns the time to an answer's first token, in milliseconds.
 func firstToken(f *realizar.Finish) float64 {
 	return milliseconds(f.Timings.Queue + f.Timings.Prefill)
 }
 
-// randomTokens are the same for every run, and others for every sequence.
+// randomTokens returns tokens that are the same in every run and different for every sequence.
 func randomTokens(sequence, n, vocab int) []int32 {
 	random := rand.New(rand.NewPCG(1, 2+uint64(sequence)))
 	ids := make([]int32, n)

@@ -6,26 +6,24 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// The lengths of the tests where the flags do not say.
+// The default lengths of the tests.
 const (
 	defaultPrompt = 512
 	defaultAnswer = 128
 	defaultDepth  = 128
 )
 
-// testLengths are the tokens of the tests; a test of 0 is left out. Before an
-// answer come depth tokens.
+// testLengths are the tokens of the tests; a test of 0 is skipped. An answer follows depth tokens.
 type testLengths struct{ prompt, depth, answer int }
 
-// lengths are what the flags say, and where they do not, what fits into context.
+// lengths returns the lengths of the flags, or else those that fit into context.
 func (c *benchCommand) lengths(context int, d *realizar.Description) (testLengths, error) {
 	var n testLengths
 	var err error
 	if n.prompt, err = c.promptLength(context, d); err != nil {
 		return n, err
 	}
-	// A prompt of one token at least comes before an answer, whose last token takes
-	// no place.
+	// An answer follows at least one prompt token, and its last token takes no position.
 	before := 1
 	if c.Depth != nil {
 		if before, err = c.length("-d", c.Depth, 0, 1, context, d); err != nil {
@@ -48,8 +46,8 @@ func (c *benchCommand) promptLength(context int, d *realizar.Description) (int, 
 	return c.length("-p", c.Prompt, defaultPrompt, 0, context, d)
 }
 
-// length is what a flag says, or without it the usual length where that fits into
-// context with besides tokens beside it.
+// length returns the value of a flag, or else the usual length if it fits into context with besides
+// other tokens.
 func (c *benchCommand) length(flag string, given *int, usual, besides, context int, d *realizar.Description) (int, error) {
 	most := context - besides
 	if given == nil {
@@ -58,7 +56,7 @@ func (c *benchCommand) length(flag string, given *int, usual, besides, context i
 	if *given == 0 || *given <= most {
 		return *given, nil
 	}
-	need := uint64(*given) + uint64(besides) // the flag may be as large as an int is
+	need := uint64(*given) + uint64(besides) // the flag may be as large as an int
 	way := fmt.Sprintf("lower it to %d at most", most)
 	if need <= uint64(d.Dimensions.Context) && c.affordable(int(need), d) {
 		way += fmt.Sprintf(", or raise --context to %d", need)

@@ -18,8 +18,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A lockstepModel is a model to take batches of sequences through, without the
-// engine that serves them.
+// A lockstepModel is a model that runs batches of sequences without the engine.
 type lockstepModel struct {
 	file    *modelfile.File
 	model   *arch.Model
@@ -44,7 +43,7 @@ func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, err
 	return m, nil
 }
 
-// open opens the device as a model does, whether all batches fit there or not.
+// open opens the device as a model does, even if not all batches fit.
 func (m *lockstepModel) open(kernels string) (err error) {
 	o := &m.options
 	m.device, _, err = backends.All.Open(backends.Choice{
@@ -62,15 +61,14 @@ func (m *lockstepModel) open(kernels string) (err error) {
 
 func (m *lockstepModel) close() error { return errors.Join(m.device.Close(), m.file.Close()) }
 
-// A batchShape is a number of sequences that hold depth tokens each and choose
-// as many as answer.
+// A batchShape is a number of sequences with depth tokens each, and the tokens of their answers.
 type batchShape struct{ seqs, depth, answer int }
 
-// chunkTokens are the tokens of a prompt that a step takes at most.
+// chunkTokens is the most prompt tokens in a step.
 const chunkTokens = 256
 
-// limits are those of an engine for one sequence of this length, with room for
-// more of them. On a device weights stream as the options say.
+// limits returns the limits of an engine for one sequence of this length, with room for more
+// sequences. On a device, weights stream as the options say.
 func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
 	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: m.device.Rounds()}
 	if m.options.Activations == realizar.ActivationsF32 {
@@ -97,14 +95,14 @@ func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
 	return memory.Beside(m.device, m.model.Program, l, free)
 }
 
-// size is what the model takes with these limits.
+// size returns the memory of the model with these limits.
 func (m *lockstepModel) size(l plan.Limits) (size engine.Memory, err error) {
 	size.States, err = l.StateBytes(m.model.Program)
 	size.Weights, size.Scratch = m.device.Weights(m.model.Program, l), m.device.Scratch(m.model.Program, l)
 	return size, err
 }
 
-// cache is what keys and values are kept in.
+// cache returns the type of keys and values.
 func (m *lockstepModel) cache() tensor.DType {
 	switch o := &m.options; {
 	case o.Cache == realizar.CacheQ8:
@@ -115,9 +113,9 @@ func (m *lockstepModel) cache() tensor.DType {
 	return tensor.F16
 }
 
-// pages are what a sequence keeps of a group. The answer is chosen again and
-// again after the same prompt, so a window's pages hold what its first token sees
-// and what its last one writes, and one slot the state after the prompt.
+// pages returns the number of a sequence's pages of a group. Every answer follows the same prompt,
+// so a window's pages hold what its first token sees and what its last one writes, and one slot
+// holds the state after the prompt.
 func (s batchShape) pages(g plan.Group, pageTokens int) int {
 	pagesOf := func(tokens int) int { return (tokens + pageTokens - 1) / pageTokens }
 	all := pagesOf(s.depth + s.answer)
@@ -130,7 +128,7 @@ func (s batchShape) pages(g plan.Group, pageTokens int) int {
 	return min(all, pagesOf(g.Window+max(chunkTokens, s.answer))+1)
 }
 
-// check says whether there is memory for a batch.
+// check returns an error if a batch does not fit into memory.
 func (m *lockstepModel) check(s batchShape) error {
 	l, err := m.limits(s)
 	if err != nil {
@@ -151,16 +149,15 @@ func (m *lockstepModel) check(s batchShape) error {
 	return nil
 }
 
-// A lockstep is a batch of sequences that take every step together, one token of
-// each. Page i of sequence s is page i%n of the n that s has, so that windows
-// move on over pages that they have left.
+// A lockstep is a batch of sequences that run one token each in every step. Page i of sequence s is
+// page i%n of its n pages, so that windows reuse the pages that they have left.
 type lockstep struct {
 	batchShape
 	program *plan.Program
 	exe     plan.Executable
 	limits  plan.Limits
-	first   []int32 // chosen after the prompts, by sequence
-	from    []int32 // the rows 0, 1, ... of a step before
+	first   []int32 // sampled after the prompts, by sequence
+	from    []int32 // the rows 0, 1, ... of the previous step
 	batches [2]plan.Batch
 }
 
@@ -180,17 +177,16 @@ func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, err
 			spare = append(spare, w)
 		}
 	})
-	for _, w := range spare { // what was read later may have brought some back
+	for _, w := range spare { // later reads may have loaded some again
 		m.file.ReleaseTensor(w)
 	}
 	return l, err
 }
 
-// close waits for the steps under way.
+// close waits for the steps in flight and frees the executable.
 func (l *lockstep) close() error { return l.exe.Close() }
 
-// prompt has the next sequence read a prompt of depth ids and chooses the token
-// after it.
+// prompt prefills the prompt ids for the next sequence and samples the token after it.
 func (l *lockstep) prompt(ctx context.Context, ids []int32) error {
 	b := &l.batches[0]
 	for start := 0; start < len(ids); start += chunkTokens {
@@ -211,9 +207,8 @@ func (l *lockstep) prompt(ctx context.Context, ids []int32) error {
 	return nil
 }
 
-// choose has all sequences choose their answers after their prompts, which it
-// leaves as they were, and returns how long that took. It gives the tokens of each
-// step to each, where that is not nil, after the next step has begun.
+// choose decodes the answers of all sequences, leaves the states of their prompts as they are, and
+// returns the time. If each is not nil, it gets the tokens of each step, after the next step began.
 func (l *lockstep) choose(ctx context.Context, each func([]int32)) (time.Duration, error) {
 	begun := time.Now()
 	var before plan.Step
@@ -249,7 +244,7 @@ func (l *lockstep) choose(ctx context.Context, each func([]int32)) (time.Duratio
 	return time.Since(begun), nil
 }
 
-// reset empties b and keeps its room.
+// reset empties b and keeps its memory.
 func (l *lockstep) reset(b *plan.Batch) {
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0]
 	b.Start = append(b.Start[:0], 0)
@@ -261,7 +256,7 @@ func (l *lockstep) reset(b *plan.Batch) {
 	}
 }
 
-// add appends ids of sequence s, from position start on.
+// add appends ids of sequence s, beginning at position start.
 func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 	end := start + len(ids)
 	b.Tokens = append(b.Tokens, ids...)
@@ -289,11 +284,11 @@ func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 	}
 }
 
-// lockstepSlots are those of each sequence.
+// lockstepSlots is the number of slots of each sequence.
 const lockstepSlots = 3
 
-// slot is where a sequence's state is after that many tokens. The steps before and after
-// have other slots, and an answer leaves that of the prompt as it is.
+// slot returns the slot of a sequence's state after that many tokens. The steps before and after
+// use other slots, and an answer does not overwrite the slot of the prompt.
 func (s batchShape) slot(end int) int {
 	if end > s.depth {
 		return 1 + (end-s.depth)%2
@@ -317,7 +312,7 @@ func (l *lockstep) take(ctx context.Context, step plan.Step, tokens []int32) ([]
 	return tokens, nil
 }
 
-// batches measures one batch after the other; first are the times to their first tokens.
+// batches measures one batch after the other; first holds the times to their first tokens.
 func (b *benchmark) batches(m *lockstepModel, shapes []batchShape, first [][]float64) error {
 	for i, s := range shapes {
 		t, err := b.batch(m, s, first[i])

@@ -20,11 +20,11 @@ type benchmark struct {
 	description *realizar.Description
 	results     []*measurement
 	asked       int            // answers
-	shares      []func() error // that measure what results are shares of, once no model holds memory
+	shares      []func() error // measure rates as shares of the limits, once no model holds memory
 
-	// What the machine can do at most, 0 where it is not measured or not known.
-	reads, copies    float64 // bytes a second: of memory, and over the link to a device
-	products, floats float64 // multiply-adds a second
+	// The machine's limits; 0 if not measured or not known.
+	reads, copies    float64 // bytes per second: of memory, and over the link to a device
+	products, floats float64 // multiply-adds per second
 }
 
 // A measurement is one test's result, as --json writes it.
@@ -54,7 +54,7 @@ type measurement struct {
 	TokenFloats   *int64   `json:"token_floats"`
 }
 
-// measurement is that of a test on a device of a kind, which may have a name.
+// measurement returns the result of a test on a device of a kind, which may have a name.
 func (b *benchmark) measurement(test, device, name string, rates, first []float64) *measurement {
 	slices.Sort(rates)
 	slices.Sort(first)
@@ -72,24 +72,24 @@ func (b *benchmark) measurement(test, device, name string, rates, first []float6
 	return t
 }
 
-// onHost reports whether the processor computes.
+// onHost reports whether the CPU computes.
 func (t *measurement) onHost() bool { return backends.All.Kind(t.Device).Host }
 
-// median is that of sorted values.
+// median returns the median of sorted values.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// copies are what a step copies to a device.
+// copies describes what a step copies to a device.
 type copies struct {
 	layers  int64 // bytes
-	experts bool  // and of experts what it has to
+	experts bool  // experts are copied as needed
 }
 
-// readShare sets what t's answers are of the memory's limit: a step reads the
-// weights once, and each sequence's own keys and values. Layers that stream are
-// copied at the same time. Nobody knows how many bytes of experts are.
+// readShare sets the rate of t's answers as a share of the memory's limit. A step reads the weights
+// once, and the keys and values of each sequence. Streamed layers are copied at the same time. The
+// bytes of streamed experts are not known.
 func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error {
 	t.Batch, t.Depth = s.seqs, s.depth
 	if copied.experts {
@@ -103,7 +103,7 @@ func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error
 	}
 	o := b.options()
 	weights := b.description.TokenBytes(0, o.Activations, o.Cache)
-	// The tokens that are fed have depth, depth+1, ... tokens before them.
+	// The tokens that are run follow depth, depth+1, ... tokens.
 	cache := b.description.TokenBytes(s.depth+(s.answer-1)/2, o.Activations, o.Cache) - weights
 	bytes := weights + int64(s.seqs)*cache
 	least := float64(bytes) / b.reads // seconds
@@ -116,8 +116,7 @@ func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error
 	return nil
 }
 
-// productShare sets what t's prompt is of the processor's limit, where that is
-// known.
+// productShare sets the rate of t's prompt as a share of the CPU's limit, if that is known.
 func (b *benchmark) productShare(t *measurement) {
 	quantized, floats := b.description.TokenProducts(b.options().Activations)
 	t.TokenProducts, t.TokenFloats = &quantized, &floats
@@ -158,12 +157,12 @@ func (b *benchmark) write(w io.Writer) error {
 	return err
 }
 
-// waitText is a time in milliseconds.
+// waitText formats a time in milliseconds.
 func waitText(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 }
 
-// machine is a line about what the tests ran on.
+// machine returns a line that describes the machine.
 func (b *benchmark) machine() string {
 	last := b.results[len(b.results)-1]
 	text := "device: " + last.Device

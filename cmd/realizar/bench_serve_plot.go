@@ -27,7 +27,7 @@ const (
 	plotGap    = 0.6 * vg.Centimeter
 )
 
-// Colours that stay apart for those who see few of them.
+// Colours that are distinct for color-blind readers.
 var (
 	blue   = color.RGBA{0x00, 0x5f, 0xa3, 0xff}
 	orange = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
@@ -35,22 +35,23 @@ var (
 	grey   = color.RGBA{0xd8, 0xd8, 0xd8, 0xff}
 )
 
-// drawLoad draws the latencies above and what came over time below.
-func drawLoad(w io.Writer, r *load.Result) error {
+// writeSVG writes the drawing that lay draws.
+func writeSVG(w io.Writer, lay func(draw.Canvas) error) error {
 	canvas := vgsvg.New(plotWidth, plotHeight)
-	if err := layLoad(draw.New(canvas), r); err != nil {
+	if err := lay(draw.New(canvas)); err != nil {
 		return err
 	}
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return err
 	}
-	// The drawing names the font that it was laid out for, which few have. These are as
-	// wide.
+	// The drawing names the font of its layout, which few machines have. These have the same
+	// widths.
 	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif")))
 	return err
 }
 
+// layLoad draws the latencies at the top and the rates over time at the bottom.
 func layLoad(c draw.Canvas, r *load.Result) error {
 	waits, err := latencyPlot("Time to first token and to the end",
 		curve{"first token", blue, r.FirstToken.Curve}, curve{"end to end", orange, r.EndToEnd.Curve})
@@ -69,13 +70,8 @@ func layLoad(c draw.Canvas, r *load.Result) error {
 	if err != nil {
 		return err
 	}
-	c.SetColor(color.White)
-	c.Fill(c.Path())
 	head, _, _ := strings.Cut(conditions(r), "\n")
-	style := plot.New().Legend.TextStyle
-	sans(&style)
-	style.Font.Size, style.XAlign, style.YAlign = vg.Points(9), draw.XLeft, draw.YTop
-	c.FillText(style, vg.Point{X: c.Min.X + plotGap/2, Y: c.Max.Y - plotGap/2}, head)
+	beginDrawing(c, head)
 	tiles := draw.Tiles{Rows: 2, Cols: 2, PadX: plotGap, PadY: plotGap, PadTop: 2 * plotGap, PadBottom: plotGap / 2, PadLeft: plotGap / 2, PadRight: plotGap}
 	plots := [][]*plot.Plot{{waits, gaps}, {tokens, requests}}
 	for row, canvases := range plot.Align(plots, tiles, c) {
@@ -84,6 +80,16 @@ func layLoad(c draw.Canvas, r *load.Result) error {
 		}
 	}
 	return nil
+}
+
+// beginDrawing clears c and draws a title line.
+func beginDrawing(c draw.Canvas, head string) {
+	c.SetColor(color.White)
+	c.Fill(c.Path())
+	style := plot.New().Legend.TextStyle
+	sans(&style)
+	style.Font.Size, style.XAlign, style.YAlign = vg.Points(9), draw.XLeft, draw.YTop
+	c.FillText(style, vg.Point{X: c.Min.X + plotGap/2, Y: c.Max.Y - plotGap/2}, head)
 }
 
 func newPlot(title, x, y string) *plot.Plot {
@@ -111,9 +117,9 @@ type curve struct {
 	points []load.Point
 }
 
-// latencyPlot draws the share of those that took at most so long, over times that
-// grow by factors. They begin where a part of a curve has come, because some
-// pieces come together and take no time at all.
+// latencyPlot draws the share of times up to each value, over a logarithmic axis. The axis begins
+// where a part of a curve has been reached, because parts that arrive together have times near
+// zero.
 func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 	const least = 1e-3
 	p := newPlot(title, "milliseconds", "took at most so long")
@@ -144,7 +150,7 @@ func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 	return p, nil
 }
 
-// decades marks 1, 2 and 5 times the powers of ten, with labels where they leave room.
+// decades marks 1, 2 and 5 times the powers of ten, with labels if there is room.
 func decades(low, high float64) []plot.Tick {
 	wide := math.Log10(high/low) > 2.5
 	var ticks []plot.Tick
@@ -167,21 +173,21 @@ func decades(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// A seriesCurve is what came in one interval after another.
+// A seriesCurve is a number for each interval of time.
 type seriesCurve struct {
 	name   string
 	color  color.Color
 	counts []float64
 }
 
-// seriesPlot draws rates over the time that r took.
+// seriesPlot draws rates over the time of r.
 func seriesPlot(r *load.Result, title, unit string, curves ...seriesCurve) (*plot.Plot, error) {
 	p := newPlot(title, "seconds", unit)
 	most := 0.0
 	for _, c := range curves {
 		var xy plotter.XYs
 		for i, n := range c.counts {
-			// The last interval may not have been whole.
+			// The last interval may be shorter.
 			begin := float64(i) * r.Series.Interval
 			span := min(r.Series.Interval, r.Seconds-begin)
 			if span <= 0 {

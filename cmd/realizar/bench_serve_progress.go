@@ -11,21 +11,20 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
-// How often the state of a measurement is shown: on a terminal in a line of its own
-// that changes, elsewhere in lines that stay.
+// How often the progress of a measurement is shown: on a terminal in one line that changes,
+// elsewhere in new lines.
 const (
 	terminalInterval = 200 * time.Millisecond
 	lineInterval     = 10 * time.Second
 )
 
-// A loadProgress shows how far a measurement has come, until its end.
+// A loadProgress shows the progress of a measurement until its end.
 type loadProgress struct {
 	done    chan struct{}
 	stopped sync.WaitGroup
 }
 
-// showLoad shows the progress of g, which sends so many requests, or 0 where it is not
-// known how many.
+// showLoad shows the progress of g, which sends that many requests; 0 if not known.
 func (a *app) showLoad(g *load.Generator, requests int) *loadProgress {
 	p := &loadProgress{done: make(chan struct{})}
 	terminal := term.IsTerminal(int(a.stderr.Fd()))
@@ -62,16 +61,16 @@ func (a *app) showLoad(g *load.Generator, requests int) *loadProgress {
 	return p
 }
 
-// eraseLine brings the cursor to the beginning of its line and empties it.
+// eraseLine moves the cursor to the beginning of its line and clears the line.
 const eraseLine = "\r\x1b[K"
 
-// end returns when nothing more is shown.
+// end stops the progress and waits until nothing more is shown.
 func (p *loadProgress) end() {
 	close(p.done)
 	p.stopped.Wait()
 }
 
-// progressLine is the state now, with the rate since the one before.
+// progressLine formats the progress now, with the rates since before.
 func progressLine(before, now load.Progress, requests int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%.0f s: %d", now.Elapsed.Seconds(), now.Done)

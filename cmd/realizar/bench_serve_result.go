@@ -11,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/plot/vg/draw"
+
 	"github.com/realizar/realizar/internal/load"
 )
 
-// loadFiles are those that the flags ask for, begun before the measurement.
+// loadFiles are the output files, created before the measurement.
 type loadFiles struct{ json, svg *outFile }
 
 func (c *benchServeCommand) newFiles() (f loadFiles, err error) {
@@ -41,30 +43,48 @@ func (f loadFiles) finish(err error) error {
 	return err
 }
 
-func (f loadFiles) write(r *load.Result) error {
+func (f loadFiles) write(r loadReport) error {
 	var err error
 	if f.json != nil {
 		err = writeLoadJSON(f.json, r)
 	}
 	if f.svg != nil && err == nil {
-		err = drawLoad(f.svg, r)
+		err = r.draw(f.svg)
 	}
 	return f.finish(err)
 }
 
-func writeLoadJSON(w io.Writer, r *load.Result) error {
+func writeLoadJSON(w io.Writer, r loadReport) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(r)
 }
 
-// writeLoad writes the results for people.
-func writeLoad(w io.Writer, r *load.Result) error {
+// A loadOf reports one measurement.
+type loadOf struct{ *load.Result }
+
+func (l loadOf) draw(w io.Writer) error {
+	return writeSVG(w, func(c draw.Canvas) error { return layLoad(c, l.Result) })
+}
+
+func (l loadOf) worst() error {
+	if l.Completed == 0 && l.Failed > 0 {
+		return fmt.Errorf("none of %d requests was answered: %s", l.Failed, firstFailure(l.Result))
+	}
+	return nil
+}
+
+// table returns the results as a table.
+func (l loadOf) table() string {
+	r := l.Result
 	rates := newTable()
 	rates.row("", "total", "a second")
 	rates.row("requests answered", strconv.Itoa(r.Completed), rate(r.RequestRate))
 	rates.row("prompt tokens", strconv.Itoa(r.PromptTokens), rate(r.PromptRate))
 	rates.row("answer tokens", strconv.Itoa(r.AnswerTokens), rate(r.AnswerRate))
+	if g := r.Goodput; g != nil {
+		rates.row("within "+g.SLO.String(), strconv.Itoa(g.Met), rate(g.RequestRate))
+	}
 
 	times := newTable()
 	times.row("milliseconds", "mean", "50%", "90%", "95%", "99%", "max")
@@ -83,12 +103,10 @@ func writeLoad(w io.Writer, r *load.Result) error {
 		}
 		times.row(cells...)
 	}
-	text := rates.text(1, 2) + "\n" + times.text(1, 2, 3, 4, 5, 6) + "\n" + failures(r) + conditions(r) + "\n"
-	_, err := io.WriteString(w, text)
-	return err
+	return rates.text(1, 2) + "\n" + times.text(1, 2, 3, 4, 5, 6) + "\n" + failures(r) + conditions(r) + "\n"
 }
 
-// rate has three digits or more.
+// rate formats v with three digits or more.
 func rate(v float64) string {
 	if v < 10 {
 		return fmt.Sprintf("%.2f", v)
@@ -106,14 +124,14 @@ func millisecondText(ms float64) string {
 	return fmt.Sprintf("%.0f", ms)
 }
 
-// failureKinds are the kinds of errors, the most frequent first.
+// failureKinds returns the kinds of errors, the most frequent first.
 func failureKinds(r *load.Result) []string {
 	return slices.SortedFunc(maps.Keys(r.Errors), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Errors[b].Count, r.Errors[a].Count), cmp.Compare(a, b))
 	})
 }
 
-// failures is a table of those that there are, and a blank line.
+// failures returns a table of the failures and a blank line, or "".
 func failures(r *load.Result) string {
 	if r.Failed == 0 {
 		return ""
@@ -127,11 +145,13 @@ func failures(r *load.Result) string {
 	return t.text(1) + "\n"
 }
 
-// conditions is what was measured, in a few lines.
+// conditions describes the measurement in a few lines.
 func conditions(r *load.Result) string {
 	how := fmt.Sprintf("%d requests under way", r.Concurrency)
-	if r.Rate > 0 {
-		how = fmt.Sprintf("%v requests due a second", r.Rate)
+	if r.Rate > 0 || r.Trace != "" {
+		if how = fmt.Sprintf("%v requests due a second", r.Rate); r.Trace != "" {
+			how = fmt.Sprintf("requests due as in %s over %.1f s", r.Trace, r.Due)
+		}
 		if r.Concurrency > 0 {
 			how += fmt.Sprintf(", at most %d under way", r.Concurrency)
 		}

@@ -219,3 +219,73 @@ func TestBenchServeHelp(t *testing.T) {
 		t.Errorf("bench --help is:\n%s", bench)
 	}
 }
+
+// A sweep has a row, an object and a point of the drawing for each load, and ends where
+// the server refuses.
+func TestBenchServeSweep(t *testing.T) {
+	s := newOpenServer(t)
+	s.fails = func(int64) bool { return s.under.Load() > 3 }
+	dir := t.TempDir()
+	svg, object := filepath.Join(dir, "sweep.svg"), filepath.Join(dir, "sweep.json")
+	got := output(t, "", "bench", "serve", s.url, "--sweep", "concurrency:1:3", "-n", "12", "--answer-tokens", "5", "--ignore-eos",
+		"--slo", "ttft=1h,itl=1ns", "--svg", svg, "--json", object)
+	for _, part := range []string{"concurrency  answered  failed  ", "first token 50%", "good req/s", "0.0%", "good is ttft=1h0m0s,itl=1ns"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the table is without %q:\n%s", part, got)
+		}
+	}
+	var r struct {
+		Sweep string
+		Steps []struct {
+			loadResult
+			Goodput struct {
+				SLO string
+				Met int
+			}
+		}
+	}
+	text, err := os.ReadFile(object)
+	if err != nil || json.Unmarshal(text, &r) != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if r.Sweep != "concurrency" || len(r.Steps) < 2 {
+		t.Fatalf("got %+v", r)
+	}
+	for i, step := range r.Steps {
+		if step.Concurrency != []int{1, 2, 3}[i] || step.Completed != 12 || step.AnswerTokens != 60 || step.Goodput.SLO != "ttft=1h0m0s,itl=1ns" {
+			t.Errorf("step %d is %+v", i, step)
+		}
+	}
+	drawing, err := os.ReadFile(svg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"first token, 50%", "inter-token, 99%", "objective ttft=1h0m0s", "answer tokens a second"} {
+		if !strings.Contains(string(drawing), part) {
+			t.Errorf("the drawing is without %q", part)
+		}
+	}
+	s.fails = func(int64) bool { return s.under.Load() > 1 }
+	s.held = nil
+	refused := realizarRun(t, "bench", "serve", s.url, "--sweep", "rate:100000", "-n", "64", "--answer-tokens", "500", "--ignore-eos")
+	if refused.code != 0 || !strings.Contains(refused.stdout, "it stopped as more than a tenth of the requests failed") {
+		t.Errorf("got %+v", refused)
+	}
+}
+
+func TestBenchServeTrace(t *testing.T) {
+	s := newOpenServer(t)
+	trace := filepath.Join(t.TempDir(), "azure.csv")
+	if err := os.WriteFile(trace, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.97,40,3\n2023-11-16 18:18:03.97,50,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := readLoad(t, output(t, "", "bench", "serve", s.url, "--trace", trace, "--trace-speed", "6000", "--ignore-eos", "--json", "-"))
+	if r.Completed != 2 || r.PromptTokens != 90 || r.AnswerTokens != 7 {
+		t.Errorf("got %+v", r)
+	}
+	fails(t, realizarRun(t, "bench", "serve", s.url, "--trace", trace, "--rate", "1"), 2, "--trace")
+	fails(t, realizarRun(t, "bench", "serve", s.url, "--sweep", "rate", "--rate", "1"), 2, "--sweep")
+	fails(t, realizarRun(t, "bench", "serve", s.url, "--sweep", "speed"), 2, "speed", "want concurrency or rate")
+	fails(t, realizarRun(t, "bench", "serve", s.url, "--slo", "ttft"), 2, "want times such as")
+	fails(t, realizarRun(t, "bench", "serve", s.url, "--trace", trace+"x"), 1, "azure.csvx")
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A bytesBar shows how many of so many bytes have been worked on, on a terminal.
+// A bytesBar shows on a terminal how many of a number of bytes are done.
 type bytesBar struct {
 	mu   sync.Mutex
 	bar  progressBar
@@ -25,7 +25,7 @@ func newBytesBar(a *app, label string, of int64) *bytesBar {
 	return b
 }
 
-// came adds to them.
+// came adds n bytes.
 func (b *bytesBar) came(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

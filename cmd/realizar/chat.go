@@ -16,9 +16,8 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// chat holds a conversation on the terminal. The conversation goes into the
-// terminal's own scrollback, only the line being written and the input are
-// redrawn.
+// chat holds a conversation on the terminal. The conversation goes into the terminal's own
+// scrollback; only the line being written and the input are redrawn.
 func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) error {
 	if _, err := m.ChatTemplate(); err != nil {
 		return fmt.Errorf("no chat with this model, but it continues a prompt given as an argument: %w", err)
@@ -28,8 +27,9 @@ func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) erro
 	conversation := &conversation{
 		ctx: ctx, model: m, generation: g, verbose: c.Verbose,
 		name: filepath.Base(c.Model), opening: c.opening(), show: scrollback,
-		input: newEditor(),
+		input: newEditor(), history: historyFile(),
 	}
+	conversation.past = readHistory(conversation.history)
 	conversation.resize(80, 24)
 	conversation.messages = conversation.opening
 	_, err := tea.NewProgram(conversation, tea.WithContext(a.ctx), tea.WithoutSignalHandler(), tea.WithOutput(a.stdout)).Run()
@@ -39,41 +39,41 @@ func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) erro
 	return err
 }
 
-// A conversation is the chat's state: what was said, what is being written, and
-// what is on the screen.
+// A conversation is the state of the chat: its messages, the running answer and the screen.
 type conversation struct {
 	ctx        context.Context // ends when the user leaves
 	model      *realizar.Model
 	generation realizar.Generation
 	verbose    bool
 	name       string
-	opening    []chat.Message // what /clear leaves
+	opening    []chat.Message // messages that /clear keeps
 	messages   []chat.Message
 
 	input         editor
 	past          []string // messages sent, for the cursor keys
-	recalled      int      // how far back the input is, 0: it is new
-	draft         string   // what was new
+	history       string   // the file that keeps them, or empty
+	recalled      int      // how far back in past the input is; 0 for a new message
+	draft         string   // the new message while the input is back in past
 	hint          string   // below the input, until the next key
 	width, height int
 
-	cancel  context.CancelFunc // of the answer under way, or nil
+	cancel  context.CancelFunc // of the running answer, or nil
 	thought strings.Builder    // before the answer
-	answer  strings.Builder    // as it will stand in messages
+	answer  strings.Builder    // as it will be in messages
 	tail    string             // its last line, which is not in the scrollback yet
 
 	show     func(text string) tea.Cmd // puts lines into the scrollback, then sends a printedMsg
-	lines    []string                  // on their way there
+	lines    []string                  // to be printed
 	printing bool
 	leaving  bool
 
-	frame   tea.View // what is redrawn
+	frame   tea.View // the redrawn part
 	deepest int      // row of the cursor in a frame that may be on the screen
-	since   int      // the same of frames drawn since lines were sent to the scrollback
-	printed int      // how often lines were, modulo 64
+	since   int      // the same for frames drawn since lines were sent to the scrollback
+	printed int      // how often lines were sent, modulo 64
 }
 
-// The messages beside those of the terminal.
+// The messages in addition to those of the terminal.
 type (
 	pieceMsg struct { // of the answer
 		event realizar.Event
@@ -83,7 +83,7 @@ type (
 	printedMsg struct{} // lines are in the scrollback
 )
 
-const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets all."
+const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /help lists more."
 
 var (
 	faint = lipgloss.NewStyle().Faint(true)
@@ -122,7 +122,7 @@ func (c *conversation) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return c, tea.Batch(next, c.flush())
 }
 
-// key does what a key is for.
+// key handles a key.
 func (c *conversation) key(k tea.KeyPressMsg) tea.Cmd {
 	c.hint = ""
 	switch name := k.String(); {
@@ -159,7 +159,7 @@ func (c *conversation) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// insert puts text into the input, or says why not.
+// insert puts text into the input, or shows why it cannot.
 func (c *conversation) insert(text string) {
 	c.hint = ""
 	if err := c.input.insert(text); err != nil {
@@ -167,8 +167,8 @@ func (c *conversation) insert(text string) {
 	}
 }
 
-// vertical moves the cursor by a row, and from the first or the last one to the
-// message sent before or after, which is further back by that many.
+// vertical moves the cursor by a row, or from the first or last row to the previous or next
+// message, by further messages.
 func (c *conversation) vertical(k tea.KeyPressMsg, further int) {
 	row := c.input.row()
 	c.input.press(k)
@@ -187,7 +187,7 @@ func (c *conversation) vertical(k tea.KeyPressMsg, further int) {
 	c.input.set(text)
 }
 
-// send says what stands in the input.
+// send sends the input as a message.
 func (c *conversation) send() tea.Cmd {
 	text := c.input.Value()
 	switch {
@@ -197,17 +197,22 @@ func (c *conversation) send() tea.Cmd {
 	case strings.TrimSpace(text) == "":
 		c.hint = keys
 		return nil
-	case strings.TrimSpace(text) == "/clear":
-		c.input.Reset()
-		c.recalled = 0
-		c.messages = c.opening
-		c.print(faint.Render("The conversation is forgotten."), "")
+	case c.command(text):
+		return nil
+	}
+	text, complete := unquote(text)
+	if !complete {
+		c.insert("\n")
+		return nil
+	}
+	if strings.TrimSpace(text) == "" {
+		c.hint = keys
 		return nil
 	}
 	c.input.Reset()
-	c.past, c.recalled = append(c.past, text), 0
-	complete, rest := wrap(text, c.width-len(prompt))
-	for i, line := range append(complete, rest) {
+	c.remember(text)
+	lines, rest := wrap(text, c.width-len(prompt))
+	for i, line := range append(lines, rest) {
 		if i == 0 {
 			c.print(bold.Render(prompt + line))
 		} else {
@@ -219,7 +224,7 @@ func (c *conversation) send() tea.Cmd {
 	return c.ask()
 }
 
-// ask begins an answer, whose pieces come as messages.
+// ask starts an answer, whose pieces arrive as messages.
 func (c *conversation) ask() tea.Cmd {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.cancel = cancel
@@ -241,7 +246,7 @@ func (c *conversation) ask() tea.Cmd {
 	return await(pieces)
 }
 
-// await waits for the next piece; nil after the last.
+// await waits for the next piece; it returns nil after the last.
 func await(pieces <-chan pieceMsg) tea.Cmd {
 	return func() tea.Msg {
 		if p, ok := <-pieces; ok {
@@ -255,7 +260,7 @@ func await(pieces <-chan pieceMsg) tea.Cmd {
 func (c *conversation) piece(p pieceMsg) tea.Cmd {
 	switch {
 	case c.cancel == nil:
-		return nil // it has ended for the user
+		return nil // the user has stopped it
 	case p.err != nil:
 		c.fail(p.err)
 		return nil
@@ -289,7 +294,7 @@ func (c *conversation) think(text string) {
 	c.tail = rest
 }
 
-// finish ends an answer that is complete.
+// finish ends a complete answer.
 func (c *conversation) finish(f *realizar.Finish) {
 	switch {
 	case f.Reason != realizar.FinishLength:
@@ -305,8 +310,8 @@ func (c *conversation) finish(f *realizar.Finish) {
 	}
 }
 
-// fail ends an answer that is not. A message that was not answered at all goes
-// back into the input, where it can be changed.
+// fail ends an incomplete answer. A message without any answer goes back into the input, for
+// editing.
 func (c *conversation) fail(err error) {
 	var length *realizar.ContextError
 	note := message(err)
@@ -327,8 +332,7 @@ func (c *conversation) fail(err error) {
 	c.end(note)
 }
 
-// end puts what there is of the answer into the conversation, and a note below
-// it.
+// end adds the answer so far to the conversation, with a note below it.
 func (c *conversation) end(note string) {
 	c.stop()
 	if c.answer.Len() > 0 {
@@ -347,7 +351,7 @@ func (c *conversation) end(note string) {
 	c.print("")
 }
 
-// stop stops the answer under way.
+// stop stops the running answer.
 func (c *conversation) stop() {
 	if c.cancel != nil {
 		c.cancel()
@@ -355,23 +359,21 @@ func (c *conversation) stop() {
 	}
 }
 
-// print puts lines on their way to the scrollback.
+// print queues lines for the scrollback.
 func (c *conversation) print(lines ...string) { c.lines = append(c.lines, lines...) }
 
 // resize fits the conversation into a terminal of width columns and height rows.
 func (c *conversation) resize(width, height int) {
 	c.width, c.height = max(8, width), max(4, height)
-	c.input.resize(c.width, c.rows()-3) // beside a row of the answer, an empty one, and a hint
+	c.input.resize(c.width, c.rows()-3) // without a row of the answer, an empty row, and a hint
 }
 
-// rows is how high the frame may be, and batch how many lines go into the
-// scrollback at a time. Together they have to fit the screen: the renderer moves
-// up over both, from the end of the frame.
+// rows returns the most rows of a frame, and batch the lines that go into the scrollback at a time.
+// Together they must fit the screen: the renderer moves up over both, from the end of the frame.
 func (c *conversation) rows() int  { return c.height - c.batch() }
 func (c *conversation) batch() int { return c.height / 4 }
 
-// flush sends lines to the scrollback, one call at a time because calls may
-// overtake each other.
+// flush sends lines to the scrollback, one call at a time because calls may overtake each other.
 func (c *conversation) flush() tea.Cmd {
 	if c.printing || len(c.lines) == 0 {
 		return nil
@@ -387,7 +389,7 @@ func (c *conversation) flush() tea.Cmd {
 	return c.show(text)
 }
 
-// scrollback puts text above what is redrawn.
+// scrollback prints text above the frame.
 func scrollback(text string) tea.Cmd {
 	return tea.Sequence(tea.Println(text), func() tea.Msg { return printedMsg{} })
 }
@@ -395,13 +397,12 @@ func scrollback(text string) tea.Cmd {
 // View implements [tea.Model].
 func (c *conversation) View() tea.View { return c.frame }
 
-// draw renews the frame, and makes up for what the renderer does wrong. It
-// cannot follow a frame that becomes lower than the cursor stood: it clamps the
-// row it remembers, and leaves rows of the old frame behind
-// (https://github.com/charmbracelet/ultraviolet/pull/162). So the frame has
-// empty rows at its end until lines that go into the scrollback bring the
-// renderer to its top. There it leaves the cursor if the frame stays the same,
-// so it does not: something invisible at its end changes.
+// draw renews the frame, and works around an error of the renderer, which cannot follow a frame
+// that becomes lower than the cursor's row: it clamps the row that it remembers, and leaves rows of
+// the old frame behind (https://github.com/charmbracelet/ultraviolet/pull/162). So the frame ends
+// in empty rows until lines that go into the scrollback bring the renderer to its top. The renderer
+// leaves the cursor there if the frame is unchanged, so something invisible at the frame's end
+// changes.
 func (c *conversation) draw() {
 	content, cursor := c.content()
 	c.deepest, c.since = max(c.deepest, cursor.Y), max(c.since, cursor.Y)
@@ -411,7 +412,7 @@ func (c *conversation) draw() {
 	c.frame.Cursor = cursor
 }
 
-// content is what is shown below the scrollback.
+// content returns the text below the scrollback and the cursor.
 func (c *conversation) content() (string, *tea.Cursor) {
 	if c.leaving {
 		return "", tea.NewCursor(0, 0)

@@ -1,29 +1,25 @@
 package main
 
-import (
-	"fmt"
+import "github.com/realizar/realizar"
 
-	"github.com/realizar/realizar"
-)
-
-// checkFlags say what of a device's work is done again by the processor.
+// checkFlags select the work of a device that the CPU verifies.
 type checkFlags struct {
 	CheckArgmax    bool `group:"model" help:"Choose every token again on the processor, from the device's logits, and end with an error at the first difference."`
 	CheckReference int  `default:"0" placeholder:"N" group:"model" help:"Repeat every operation of the first N steps with plain loops on the processor, and end with an error that names the first that drifts. Such a step takes seconds."`
 }
 
-// apply sets what the flags say.
+// apply sets the options of the flags.
 func (f *checkFlags) apply(o *realizar.Options) {
 	o.CheckArgmax, o.CheckReference = f.CheckArgmax, f.CheckReference
 }
 
-// Validate says which value makes no sense.
+// Validate returns an error for an invalid value.
 func (f *checkFlags) Validate() error {
 	if f.CheckReference < 0 {
-		return fmt.Errorf("--check-reference=%d: want 1 or more steps, or 0 for none", f.CheckReference)
+		return wrongFlag("check-reference", f.CheckReference, "1 or more steps, or 0 for none")
 	}
 	return nil
 }
 
-// checks reports whether anything is checked.
+// checks reports whether anything is verified.
 func (f *checkFlags) checks() bool { return f.CheckArgmax || f.CheckReference > 0 }

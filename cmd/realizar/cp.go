@@ -27,7 +27,7 @@ func (*cpCommand) Help() string {
 A short name is one word. It lies in a file of lines "name = model" (REALIZAR_ALIASES), and copies nothing.`
 }
 
-// Run copies.
+// Run copies a model or makes a short name.
 func (c *cpCommand) Run(a *app) error {
 	if names.IsAlias(c.To) {
 		return c.alias(a)
@@ -46,12 +46,12 @@ func (c *cpCommand) Run(a *app) error {
 	s := models()
 	bar := newBytesBar(a, "copying "+shortName(m.Name), 2*m.Size())
 	defer bar.end()
+	if to.Kind == names.Registry {
+		return s.Copy(a.ctx, m, to, bar.came)
+	}
 	files := &store.Model{Files: m.Weights()}
 	if err := store.WithDigests(a.ctx, files, bar.came); err != nil {
 		return err
-	}
-	if to.Kind == names.Registry {
-		return s.Import(a.ctx, to, files.Files, bar.came)
 	}
 	for _, f := range files.Files {
 		if err := names.CheckFile(f.Name); err != nil {
@@ -101,7 +101,7 @@ func (c *cpCommand) alias(a *app) error {
 	return err
 }
 
-// modelOf is the model of a name or at a path.
+// modelOf returns the model of a name or path.
 func modelOf(text string) (*store.Model, error) {
 	n, err := readName(text)
 	if err != nil {

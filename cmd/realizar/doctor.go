@@ -40,10 +40,10 @@ Examples:
     realizar doctor --json | jq 'select(.state != "ok")'`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
 
-// Run checks the devices that were asked for.
+// Run checks the requested devices.
 func (c *doctorCommand) Run(a *app) error {
 	makeRoom(0)
 	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (*backends.Device, error) {
@@ -70,7 +70,7 @@ func (c *doctorCommand) Run(a *app) error {
 	return nil
 }
 
-// A finding is one check's result, as --json writes it.
+// A finding is the result of a check, as --json writes it.
 type finding struct {
 	Device string `json:"device"`
 	Check  string `json:"check"`
@@ -93,13 +93,13 @@ type doctor struct {
 	open   func(name string) (*backends.Device, error)
 
 	failed int
-	err    error // that a finding could not be written with
+	err    error // of writing a finding
 }
 
 // report writes a finding.
 func (d *doctor) report(device, check, state, text string) {
 	if d.app.ctx.Err() != nil {
-		return // what the user ended has not failed
+		return // an interrupt by the user is not a failure
 	}
 	if state == stateFailed {
 		d.failed++
@@ -115,7 +115,7 @@ func (d *doctor) report(device, check, state, text string) {
 	d.err = errors.Join(d.err, err)
 }
 
-// check does one and reports what it says, or how it failed.
+// check runs a check and reports its result or error.
 func (d *doctor) check(device, check string, do func() (string, error)) {
 	text, err := do()
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *doctor) check(device, check string, do func() (string, error)) {
 	d.report(device, check, stateOK, text)
 }
 
-// gpus checks the GPU of that name, or all of them.
+// gpus checks the GPU of that name, or all GPUs.
 func (d *doctor) gpus(name string) {
 	found, err := d.driver()
 	if err == nil {
@@ -152,7 +152,7 @@ func (d *doctor) gpus(name string) {
 	}
 }
 
-// gpu checks one of them.
+// gpu checks one GPU.
 func (d *doctor) gpu(name string) {
 	device, err := d.open(name)
 	if err != nil {
@@ -175,8 +175,7 @@ func (d *doctor) gpu(name string) {
 	}
 }
 
-// processor checks every set of instructions that it has, or the one that the
-// environment asks for.
+// processor checks every instruction set of the CPU, or the one that the environment selects.
 func (d *doctor) processor() {
 	name := backends.Processor.Name
 	d.check(name, "bandwidth", func() (string, error) {
@@ -202,7 +201,7 @@ func (d *doctor) processor() {
 	}
 }
 
-// memoryLimitText says how much memory there is, and by what.
+// memoryLimitText says how much memory is available, and what limits it.
 func memoryLimitText(m machine.Memory) string {
 	if m.Total == 0 {
 		return "the system does not say how much there is"
@@ -210,7 +209,7 @@ func memoryLimitText(m machine.Memory) string {
 	return fmt.Sprintf("%s, of which %s are free, by %s", byteText(m.Total), byteText(m.Free), cmp.Or(m.Limit, "what the machine has"))
 }
 
-// timeLimitText says how many processors' time there is, and by what.
+// timeLimitText says how much CPU time is available, and what limits it.
 func timeLimitText(t machine.Time) string {
 	if t.Limit == math.MaxInt32 {
 		return fmt.Sprintf("%d processors, no limit of a group", runtime.NumCPU())
@@ -220,7 +219,7 @@ func timeLimitText(t machine.Time) string {
 
 func bandwidthText(bytes float64) string { return fmt.Sprintf("reads %.1f GB/s", bytes/1e9) }
 
-// arithmetic compares what a backend computes with what the reference does.
+// arithmetic compares a backend's results with those of the reference.
 func (d *doctor) arithmetic(device string, b plan.Backend) {
 	d.check(device, "products", func() (string, error) { return compareProducts(d.app.ctx, b) })
 	d.check(device, "tokens", func() (string, error) { return compareTokens(d.app.ctx, b) })

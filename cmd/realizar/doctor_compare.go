@@ -21,18 +21,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// How far from the reference's numbers others may be, as a part of the length of
-// the vector that they belong to. Rounding activations to 8 bits makes a difference of
-// about a hundredth, and to 16 bits one of about a thousandth; what is computed wrongly
-// makes one of the order of 1.
+// The most that results may differ from the reference's, relative to the length of their vector.
+// Rounding activations to 8 bits makes a difference of about a hundredth, and to 16 bits one of
+// about a thousandth; a wrong computation makes one of the order of 1.
 const (
 	bytesBound  = 0.05
 	halvesBound = 5e-3
 	floatBound  = 1e-3
 )
 
-// compared is how numbers are computed where a check compares them: with activations of the
-// device, and with those of the reference.
+// A compared is an arithmetic that a check compares: with activations of the device, or with those
+// of the reference.
 type compared struct {
 	config    engine.Config
 	reference tensor.DType
@@ -40,15 +39,15 @@ type compared struct {
 	name      string
 }
 
-// onReference is the configuration of the reference.
+// onReference returns the configuration of the reference.
 func (c *compared) onReference() engine.Config {
 	r := c.config
 	r.Activations = c.reference
 	return r
 }
 
-// comparisons are the two ways in which models are run on b. The reference rounds as b does
-// if it can, or else nothing.
+// comparisons returns the two ways in which models run on b. The reference rounds as b does if it
+// can, or else not at all.
 func comparisons(b plan.Backend) []compared {
 	const context = 256
 	rounds, reference, bound := b.Rounds(), tensor.F32, halvesBound
@@ -61,7 +60,7 @@ func comparisons(b plan.Backend) []compared {
 	}
 }
 
-// withEngine lets do use an engine of p on b.
+// withEngine calls do with an engine of p on b.
 func withEngine(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config, do func(*engine.Engine) error) error {
 	e, err := engine.New(ctx, p, b, c, nil)
 	if err != nil {
@@ -70,8 +69,8 @@ func withEngine(ctx context.Context, p *plan.Program, b plan.Backend, c engine.C
 	return errors.Join(do(e), e.Close())
 }
 
-// The sizes of products that are compared, and the tokens of the steps in which they
-// are computed: kernels for a few tokens and for many differ.
+// The sizes of the compared products, and the tokens of their steps: kernels for few tokens and for
+// many differ.
 const (
 	productRows  = 160
 	productWidth = 1024
@@ -107,12 +106,11 @@ func compareProducts(ctx context.Context, b plan.Backend) (string, error) {
 	return strings.Join(names, ", ") + " as " + cpu.Reference().Name(), nil
 }
 
-// mistrust is the way out where something computes wrongly.
+// mistrust is the advice if a device computes wrongly.
 const mistrust = "do not trust what it computes: use another device, and report this with what realizar version --verbose says"
 
-// productProgram multiplies normalised rows of a table, which is what activations are
-// rounded of, with a weight of a format, and the result with a head, so that
-// there are logits.
+// productProgram returns a program that multiplies normalized rows of a table, which activations
+// are rounded from, with a weight of a format, and the result with a head, which gives logits.
 func productProgram(d tensor.DType) (*plan.Program, error) {
 	table, err := randomWeight("table", tensor.F32, 1, 97, productWidth)
 	if err != nil {
@@ -151,7 +149,7 @@ func randomWeight(name string, d tensor.DType, std float64, shape ...int) (*tens
 	return w, nil
 }
 
-// productLogits are those of the first and the last tokens of every step.
+// productLogits returns the logits of the first and the last tokens of every step.
 func productLogits(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config) (all [][]float32, err error) {
 	err = withEngine(ctx, p, b, c, func(e *engine.Engine) error {
 		for _, n := range productSteps {
@@ -172,7 +170,7 @@ func productLogits(ctx context.Context, p *plan.Program, b plan.Backend, c engin
 	return all, err
 }
 
-// distance is |got-want| / |want|; NaN where one of them is not finite.
+// distance returns |got-want| / |want|, NaN if a value is not finite.
 func distance(got, want []float32) float64 {
 	var off, length float64
 	for i := range want {
@@ -183,20 +181,20 @@ func distance(got, want []float32) float64 {
 	return math.Sqrt(off / length)
 }
 
-// smallShape is a model that the reference runs in no time.
+// smallShape is a model that the reference runs almost at once.
 var smallShape = synth.Shape{
 	Name: "small", Architecture: "llama",
 	Layers: 2, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 1024, Context: 256,
 	RopeBase: 1e4, Eps: 1e-5,
 }
 
-// What the small model answers, and with how much.
+// The prompt and the length of the small model's answer.
 const (
 	smallPrompt = 40
 	smallAnswer = 24
 )
 
-// compareTokens compares the answer of a small model, the likeliest token each time.
+// compareTokens compares the greedy answers of a small model.
 func compareTokens(ctx context.Context, b plan.Backend) (text string, err error) {
 	err = withSmallModel(ctx, func(p *plan.Program) error {
 		for _, c := range comparisons(b) {
@@ -222,7 +220,7 @@ func compareTokens(ctx context.Context, b plan.Backend) (text string, err error)
 	return text + ", as " + cpu.Reference().Name(), err
 }
 
-// withSmallModel makes the model for use.
+// withSmallModel calls use with the small model.
 func withSmallModel(ctx context.Context, use func(*plan.Program) error) (err error) {
 	mix, ok := synth.FindMix("Q4_K_M")
 	if !ok {
@@ -253,8 +251,7 @@ func withSmallModel(ctx context.Context, use func(*plan.Program) error) (err err
 	return use(m.Program)
 }
 
-// A greedyAnswer is tokens, each the likeliest, and the logits that they were
-// chosen by.
+// A greedyAnswer holds tokens, each the likeliest, and the logits that they were sampled from.
 type greedyAnswer struct {
 	tokens []int32
 	logits [][]float32
@@ -272,8 +269,8 @@ func decodeGreedily(ctx context.Context, p *plan.Program, b plan.Backend, c engi
 	return a, err
 }
 
-// compare says how many of b's tokens are those of a, the reference's. Once b has
-// chosen another one that is likely enough for a bound, the two go apart.
+// compare says how many of b's tokens equal those of a, the reference's. The answers differ from
+// the first token on at which b's choice is another one, likely enough for the bound.
 func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
 	for i, want := range a.tokens {
 		if off := distance(b.logits[i], a.logits[i]); !(off <= bound) {
@@ -286,7 +283,7 @@ func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
 		if got < 0 || int(got) >= len(a.logits[i]) {
 			return "", fmt.Errorf("token %d is %d, which does not exist", i, got)
 		}
-		// Two logits that are each off by as much as the bound allows.
+		// The bound allows each of the two logits to be off by that much.
 		if gap := float64(a.logits[i][want] - a.logits[i][got]); gap > 2*bound*rms(a.logits[i]) {
 			return "", fmt.Errorf("token %d is %d in place of %d, whose logit is larger by %.2g", i, got, want, gap)
 		}

@@ -17,13 +17,12 @@ const (
 	margin = "  " // before the further rows of a message
 
 	maxRows  = 10    // of the input on the screen
-	maxLines = 10000 // of the input; a text area drops what comes after them
-	maxRun   = 64    // code points in a row that add no column; a text area takes their square to break a line
+	maxLines = 10000 // of the input; a text area drops further lines
+	maxRun   = 64    // consecutive code points that add no column; a text area takes their square in time to break a line
 )
 
-// An editor is a text area whose cursor stands between characters as a reader
-// sees them (grapheme clusters), where that of [textarea.Model] stands between
-// code points.
+// An editor is a text area whose cursor stands between characters as a reader sees them (grapheme
+// clusters); the cursor of [textarea.Model] stands between code points.
 type editor struct{ textarea.Model }
 
 func newEditor() editor {
@@ -39,12 +38,12 @@ func newEditor() editor {
 	e.SetVirtualCursor(false)
 	keys := &e.KeyMap
 	for _, b := range []*key.Binding{
-		// A line feed is inserted as what is pasted.
+		// A line feed is inserted by pasting.
 		&keys.InsertNewline,
-		// Selecting, copying and pasting are the terminal's.
+		// The terminal selects, copies and pastes.
 		&keys.SelectCharacterForward, &keys.SelectCharacterBackward, &keys.SelectWordForward, &keys.SelectWordBackward,
 		&keys.SelectLineUp, &keys.SelectLineDown, &keys.SelectAll, &keys.CopySelection, &keys.Paste,
-		// It would take characters apart.
+		// It would split characters.
 		&keys.TransposeCharacterBackward,
 	} {
 		b.SetEnabled(false)
@@ -64,14 +63,14 @@ func (e *editor) update(msg tea.Msg) { e.Model, _ = e.Update(msg) }
 
 func (e *editor) empty() bool { return e.Value() == "" }
 
-// set replaces the text by one that was in an editor before.
+// set replaces the text by an earlier text of an editor.
 func (e *editor) set(text string) {
 	e.Reset()
 	e.update(tea.PasteMsg{Content: text}) // unlike SetValue, it scrolls to the cursor
 }
 
-// insert puts text before the cursor, all of it or nothing. What could steer a
-// terminal is left out.
+// insert inserts text before the cursor, all of it or nothing. It drops characters that could
+// control a terminal.
 func (e *editor) insert(text string) error {
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	if n := e.LineCount() + strings.Count(text, "\n"); n > maxLines {
@@ -81,13 +80,13 @@ func (e *editor) insert(text string) error {
 		return fmt.Errorf("%d invisible characters in a row cannot be edited here, %d can", n, maxRun)
 	}
 	e.update(tea.PasteMsg{Content: text})
-	_, here, _ := e.around() // what was inserted may have joined what follows
+	_, here, _ := e.around() // the inserted text may have joined the next character
 	e.moveTo(here)
 	return nil
 }
 
-// longestRun is the largest number of code points in a row that share the
-// columns of one character.
+// longestRun returns the largest number of consecutive code points that share the columns of one
+// character.
 func longestRun(text string) int {
 	longest, run := 0, 0
 	for g := uniseg.NewGraphemes(text); g.Next(); {
@@ -100,7 +99,7 @@ func longestRun(text string) int {
 	return longest
 }
 
-// press does what a key is for that inserts nothing.
+// press handles a key that inserts nothing.
 func (e *editor) press(k tea.KeyPressMsg) {
 	times := 1
 	switch before, _, after := e.around(); {
@@ -125,8 +124,8 @@ func (e *editor) moveTo(column int) {
 	}
 }
 
-// around is where characters begin or end in the cursor's line, in code
-// points: before the cursor, at it or else after it, and after it.
+// around returns the boundaries of characters in the cursor's line, in code points: before the
+// cursor, at it or else after it, and after that.
 func (e *editor) around() (before, here, after int) {
 	line := strings.Split(e.Value(), "\n")[e.Line()]
 	bounds := []int{0}
@@ -141,5 +140,5 @@ func (e *editor) around() (before, here, after int) {
 	return before, here, after
 }
 
-// row is the line the cursor stands in, and the row of that line.
+// row returns the cursor's line, and the row within that line.
 func (e *editor) row() [2]int { return [2]int{e.Line(), e.LineInfo().RowOffset} }

@@ -50,7 +50,7 @@ perplexity_error, bits_per_byte, divergence_mean, divergence_median, divergence_
 divergence_max and same_choice (0 to 1). What is infinite or undefined is null.`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *evalCommand) Validate() error {
 	if c.Stride < 0 {
 		return fmt.Errorf("--stride=%d: want 1 or more, or 0 for half a window", c.Stride)
@@ -83,8 +83,8 @@ func (c *evalCommand) Run(a *app) error {
 	return e.result(c).write(a, c.JSON)
 }
 
-// An evaluation is a text and the models that predict it: the one to evaluate, and
-// maybe the one to compare it with.
+// An evaluation is a text and the models that predict it: the one to evaluate, and possibly one to
+// compare it with.
 type evaluation struct {
 	ctx    context.Context
 	text   string
@@ -97,7 +97,7 @@ type evaluation struct {
 	took       time.Duration
 }
 
-// An evaluated model is one of an evaluation's.
+// An evaluated is a model of an evaluation.
 type evaluated struct {
 	path  string
 	model *realizar.Model
@@ -136,7 +136,7 @@ func (e *evaluation) close() {
 	}
 }
 
-// cut decides the windows.
+// cut divides the text into windows.
 func (e *evaluation) cut(context, stride int) error {
 	e.window = e.models[0].model.Context()
 	for _, m := range e.models {
@@ -154,7 +154,7 @@ func (e *evaluation) cut(context, stride int) error {
 	return nil
 }
 
-// run reads all windows.
+// run evaluates all windows.
 func (e *evaluation) run() error {
 	begun := time.Now()
 	for w := range eval.Windows(len(e.ids), e.window, e.stride) {
@@ -166,18 +166,17 @@ func (e *evaluation) run() error {
 	return nil
 }
 
-// A place is what a model says of one token.
+// A place is a model's prediction of one token.
 type place struct {
-	at     int // of the token in the window
+	at     int // index of the token in the window
 	logits []float32
 }
 
-// read scores a window's tokens. Two models read at the same time, so that no more
-// logits are kept than one place's.
+// read scores a window's tokens. Two models run at the same time, so that the logits of only one
+// place are kept.
 func (e *evaluation) read(w eval.Window) error {
 	ids := e.ids[w.Begin:w.End]
-	// The logits after the token before the first that is scored, and so on to those
-	// after the last but one.
+	// The logits from the token before the first scored one to the last but one.
 	from := w.From - w.Begin - 1
 	score := func(m *evaluated, p place) { m.score.Add(p.logits, ids[p.at+1]) }
 	model := e.models[0]

@@ -6,8 +6,7 @@ import (
 	"math"
 )
 
-// A figure is a number that may not be there: null in JSON, where there is none to
-// write for what is infinite or undefined.
+// A figure is a number; in JSON it is null if it is infinite or undefined.
 type figure float64
 
 // MarshalJSON implements [json.Marshaler].
@@ -18,7 +17,7 @@ func (f figure) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// An evalResult is what an evaluation found, as --json writes it.
+// An evalResult is the result of an evaluation, as --json writes it.
 type evalResult struct {
 	predicted
 	Text    string       `json:"text"`
@@ -31,7 +30,7 @@ type evalResult struct {
 	Against *evalAgainst `json:"against,omitempty"`
 }
 
-// predicted is how well a model predicted the text.
+// predicted says how well a model predicted the text.
 type predicted struct {
 	Model           string `json:"model"`
 	Nats            figure `json:"nats"`
@@ -40,7 +39,7 @@ type predicted struct {
 	BitsPerByte     figure `json:"bits_per_byte"`
 }
 
-// evalAgainst is the model that the other was compared with.
+// evalAgainst is the result of the model compared with.
 type evalAgainst struct {
 	predicted
 	Mean       figure `json:"divergence_mean"`

@@ -4,5 +4,5 @@ package main
 
 import "math"
 
-// openFiles knows no limit on this system.
+// openFiles returns no limit on this system.
 func openFiles() int { return math.MaxInt32 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files the process may have open. The runtime has raised the number
-// as far as the system allows.
+// openFiles returns how many files the process may have open. The runtime has raised the limit as
+// far as the system allows.
 func openFiles() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > math.MaxInt32 {

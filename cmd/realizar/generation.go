@@ -10,7 +10,7 @@ import (
 
 // generationFlags say how an answer is chosen and when it ends.
 type generationFlags struct {
-	MaxTokens   *int     `placeholder:"N" group:"answer" help:"End the answer after N tokens. Default: when the context is full."`
+	MaxTokens   *int     `short:"n" placeholder:"N" group:"answer" help:"End the answer after N tokens. Default: when the context is full."`
 	MinTokens   int      `default:"0" placeholder:"N" group:"answer" help:"Keep the model from ending the answer before N tokens."`
 	Temperature *float32 `placeholder:"T" group:"answer" help:"Below 1 likely tokens become likelier, above 1 less so; 0 always takes the likeliest."`
 	TopK        *int     `placeholder:"K" group:"answer" help:"Choose among the K likeliest tokens; 0 means all."`
@@ -24,7 +24,7 @@ type generationFlags struct {
 
 	LogitBias map[int32]float32 `placeholder:"ID=BIAS" mapsep:"none" group:"answer" help:"Add BIAS to the logit of token ID; -inf forbids it. May be given several times."`
 
-	Seed *uint64  `placeholder:"N" group:"answer" help:"The same seed chooses the same tokens. Default: a random one; --verbose shows it."`
+	Seed *uint64  `short:"s" placeholder:"N" group:"answer" help:"The same seed chooses the same tokens. Default: a random one; --verbose shows it."`
 	Stop []string `placeholder:"TEXT" sep:"none" group:"answer" help:"End the answer before TEXT. May be given several times."`
 }
 

@@ -145,7 +145,7 @@ func TestInspectStreaming(t *testing.T) {
 	if text, err = run(c); err == nil || text != "" {
 		t.Fatalf("in too little memory: %v, %s", err, text)
 	}
-	mentions(t, err.Error(), " where all that can stream do, 100.0 KiB may be taken on Large Abacus", "a device memory of ")
+	mentions(t, err.Error(), " even with streaming, 100.0 KiB may be taken on Large Abacus", "a device memory of ")
 	if a.closed == 0 {
 		t.Error("no device was closed")
 	}

@@ -27,6 +27,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/realizar/realizar"
 	_ "github.com/realizar/realizar/cuda" // for NVIDIA GPUs; nothing with the tag nocuda
@@ -42,50 +43,56 @@ const (
 
 // grammar is the command line.
 type grammar struct {
-	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
-	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic, Ollama and llama.cpp."`
-	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
-	Pull     pullCommand     `cmd:"" help:"Fetch a model by its name."`
-	List     listCommand     `cmd:"" help:"List the models that are on this machine."`
-	Show     showCommand     `cmd:"" help:"Say what is known of a model that is on this machine."`
-	Cp       cpCommand       `cmd:"" help:"Give a model another name, or copy it."`
-	Rm       rmCommand       `cmd:"" help:"Remove models."`
-	Gc       gcCommand       `cmd:"" help:"Remove files that no model has."`
-	Verify   verifyCommand   `cmd:"" help:"Check the bytes of models against their digests."`
-	Push     pushCommand     `cmd:"" help:"Give a model to an OCI registry."`
-	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
-	Template templateCommand `cmd:"" help:"Render a chat template, or take an answer apart by one."`
-	Grammar  grammarCommand  `cmd:"" help:"Check a JSON Schema, a regular expression or a grammar, and texts by it."`
-	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
-	Eval     evalCommand     `cmd:"" help:"Measure how well a model predicts a text."`
-	Bench    benchGroup      `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
-	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
-	Top      topCommand      `cmd:"" help:"Watch a running server: requests, tokens, cache, latencies, memory."`
-	Doctor   doctorCommand   `cmd:"" help:"Check the GPUs and the processor of this machine."`
-	Version  versionCommand  `cmd:"" help:"Say which version this is."`
-	Help     helpCommand     `cmd:"" help:"Show help for a command."`
+	Run        runCommand        `cmd:"" help:"Continue a prompt, answer it, or chat."`
+	Serve      serveCommand      `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic, Ollama and llama.cpp."`
+	Inspect    inspectCommand    `cmd:"" help:"Say what a model file holds and what memory it takes."`
+	Pull       pullCommand       `cmd:"" help:"Fetch a model by its name."`
+	List       listCommand       `cmd:"" help:"List the models that are on this machine."`
+	Show       showCommand       `cmd:"" help:"Say what is known of a model that is on this machine."`
+	Cp         cpCommand         `cmd:"" help:"Give a model another name, or copy it."`
+	Rm         rmCommand         `cmd:"" help:"Remove models."`
+	Gc         gcCommand         `cmd:"" help:"Remove files that no model has."`
+	Verify     verifyCommand     `cmd:"" help:"Check the bytes of models against their digests."`
+	Push       pushCommand       `cmd:"" help:"Give a model to an OCI registry."`
+	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text into token ids, or ids into text."`
+	Template   templateCommand   `cmd:"" help:"Render a chat template, or take an answer apart by one."`
+	Grammar    grammarCommand    `cmd:"" help:"Check a JSON Schema, a regular expression or a grammar, and texts by it."`
+	Logits     logitsCommand     `cmd:"" help:"Write the logits that follow each of a list of token ids."`
+	Eval       evalCommand       `cmd:"" help:"Measure how well a model predicts a text."`
+	Bench      benchGroup        `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
+	Synth      synthCommand      `cmd:"" help:"Make a model file of random weights to measure with."`
+	Top        topCommand        `cmd:"" help:"Watch a running server: requests, tokens, cache, latencies, memory."`
+	Doctor     doctorCommand     `cmd:"" help:"Check the GPUs and the processor of this machine."`
+	Completion completionCommand `cmd:"" help:"Write a script that completes commands and flags in a shell."`
+	Man        manCommand        `cmd:"" help:"Write the manual page."`
+	Version    versionCommand    `cmd:"" help:"Say which version this is."`
+	Help       helpCommand       `cmd:"" help:"Show help for a command."`
 }
 
 const description = `Runs open-weight language models from GGUF and safetensors files.
 
 MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, a name such as hf:org/repo (realizar pull), or demo, a small model that is in the program. Results go to standard output, ` +
-	`everything else to standard error. The exit code is 0, or 1 for a failure, 2 for wrong usage, 130 when interrupted.`
+	`everything else to standard error. ` + exitCodes
 
-// An app is what commands work with beside their flags.
+// exitCodes describes the exit codes of all commands.
+const exitCodes = `The exit code is 0, or 1 for a failure, 2 for a command line that makes no sense, 130 when interrupted.`
+
+// An app is what commands use in addition to their flags.
 type app struct {
 	ctx            context.Context // ends when the user interrupts
 	stdin          io.Reader       // ends with ctx
 	stdout, stderr *os.File
 	out, err       io.Writer // the same two, for text
 	parser         *kong.Kong
-	kernels        string // that the environment asks for, or empty
+	args           []string // of the command line
+	kernels        string   // that the environment asks for, or empty
 }
 
 // kernelsVariable is the environment variable that names the CPU instructions to
 // compute with, for tests and to find out where a difference comes from.
 const kernelsVariable = "REALIZAR_CPU"
 
-// A usageError is a command line that makes no sense.
+// A usageError reports an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -94,7 +101,7 @@ func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format
 
 func main() { os.Exit(start(os.Args[1:])) }
 
-// start does what the arguments say and returns the exit code.
+// start runs the command of the arguments and returns the exit code.
 func start(args []string) int {
 	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -136,18 +143,16 @@ func makeRoom(threads int) {
 }
 
 func (a *app) parse(args []string) (*kong.Context, error) {
-	// Without arguments the help is shown too, but nothing was done.
-	help, exit := a.stdout, os.Exit
-	if len(args) == 0 {
-		args, help, exit = []string{"--help"}, a.stderr, func(int) { os.Exit(exitUsage) }
+	if len(args) == 0 { // nothing is asked for, so that nothing is done
+		fmt.Fprint(a.err, firstSteps) //nolint:errcheck // there is nowhere left to say it
+		os.Exit(exitUsage)
 	}
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "-V") {
+		args = []string{"version"}
+	}
+	a.args = args
 	var err error
-	a.parser, err = kong.New(&grammar{},
-		kong.Name("realizar"), kong.Description(description), kong.Writers(help, a.stderr), kong.Exit(exit),
-		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
-	)
-	if err != nil {
+	if a.parser, err = newParser(&grammar{}, kong.Writers(a.stdout, a.stderr), kong.Exit(os.Exit)); err != nil {
 		return nil, err
 	}
 	command, err := a.parser.Parse(args)
@@ -158,24 +163,22 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 	return command, err
 }
 
+// newParser reads a command line into g.
+func newParser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(g, append(options,
+		kong.Name("realizar"), kong.Description(description),
+		kong.Help(printHelp),
+		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
+	)...)
+}
+
 // A helpError is help that could not be written. The parser writes help while it
 // parses, and returns this as it returns what is wrong with the arguments.
 type helpError struct{ error }
 
 func (e helpError) Unwrap() error { return e.error }
 
-// Of a command whose name may be left out it is that command's.
-func printHelp(options kong.HelpOptions, command *kong.Context) error {
-	if selected := command.Selected(); selected != nil && selected.DefaultCmd != nil {
-		command.Path = append(command.Path, &kong.Path{Parent: selected, Command: selected.DefaultCmd, Flags: selected.DefaultCmd.Flags})
-	}
-	if err := kong.DefaultHelpPrinter(options, command); err != nil {
-		return helpError{err}
-	}
-	return nil
-}
-
-// parseFailure is what the parser's error means.
+// parseFailure returns the error for a parser's error.
 func parseFailure(err error) error {
 	var help helpError
 	if errors.As(err, &help) {
@@ -184,10 +187,10 @@ func parseFailure(err error) error {
 	return usageError{err}
 }
 
-// errFails ends a command whose output says already that the answer is no.
+// errFails ends a command whose output already gives a negative answer.
 var errFails = errors.New("no")
 
-// report says what went wrong and returns the exit code.
+// report reports an error and returns the exit code.
 func (a *app) report(command *kong.Context, err error) int {
 	var usage usageError
 	switch {
@@ -212,7 +215,7 @@ func (a *app) report(command *kong.Context, err error) int {
 	return exitFailure
 }
 
-// pathOf is a command as it is written, without a name that may be left out.
+// pathOf returns a command as it is written, without a default subcommand.
 func pathOf(command *kong.Node) string {
 	if command.Parent.DefaultCmd == command {
 		command = command.Parent
@@ -220,12 +223,16 @@ func pathOf(command *kong.Node) string {
 	return command.FullPath()
 }
 
-// message is an error's text without the prefix that notef writes.
+// message returns an error's text without the prefix that notef writes.
 func message(err error) string { return strings.TrimPrefix(err.Error(), "realizar: ") }
 
 // notef writes a line to standard error.
 func (a *app) notef(format string, args ...any) {
-	fmt.Fprintf(a.err, "realizar: "+format+"\n", args...) //nolint:errcheck // there is nowhere left to say it
+	text := fmt.Sprintf("realizar: "+format, args...)
+	if width, _, err := term.GetSize(int(a.stderr.Fd())); err == nil && width > 0 && !strings.Contains(text, "\n") {
+		text = strings.Join(words(text, width), "\n")
+	}
+	fmt.Fprintln(a.err, text) //nolint:errcheck // there is nowhere left to say it
 }
 
 // helpCommand is `realizar help`.

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) (int, error) {
+	if err := os.Setenv("REALIZAR_HISTORY", "off"); err != nil {
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "realizar-test")
 	if err != nil {
 		return 0, err
@@ -147,13 +150,13 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--profile="}, "--profile: the name is empty"},
 		{[]string{"run", "m", "p", "--n=2", "--trace-timing"}, "--trace-timing follows one answer"},
 		{[]string{"run", "m", "p", "--parallel=-1"}, "--parallel=-1"},
-		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is no size`},
-		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is no size`},
+		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is not a size`},
+		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is not a size`},
 		{[]string{"run", "m", "p", "--gpu-memory=150%"}, `"150%" is no part of a device's memory`},
 		{[]string{"serve", "m", "--stream-weights=perhaps"}, `"perhaps"`},
 		{[]string{"run", "m", "p", "--kv-cache=f8"}, `"f8"`},
 		{[]string{"bench", "m", "--kv-cache=f8"}, `"f8"`},
-		{[]string{"inspect", "m", "--memory=lots"}, `"lots" is no size`},
+		{[]string{"inspect", "m", "--memory=lots"}, `"lots" is not a size`},
 		{[]string{"run", "m", "p", "--seed=-1"}, "--seed"},
 		{[]string{"run", "m", "p", "--max-tokens=-1"}, "--max-tokens=-1"},
 		{[]string{"run", "m", "p", "--stop="}, "--stop"},
@@ -186,8 +189,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"bench", "model", "m", "-r", "0"}, "-r 0"},
-		{[]string{"bench", "serve"}, "<url>"},
-		{[]string{"bench", "serve", "localhost:80"}, `"localhost:80" is no server's address`},
+		{[]string{"bench", "serve", "localhost"}, `"localhost" is no server's address`},
 		{[]string{"bench", "serve", "http://h", "--concurrency=0"}, "--concurrency=0"},
 		{[]string{"bench", "serve", "http://h", "--rate=-1"}, "--rate=-1"},
 		{[]string{"bench", "serve", "http://h", "--requests=0"}, "--requests=0"},
@@ -265,8 +267,8 @@ func TestWithoutCUDA(t *testing.T) {
 
 func TestNoArguments(t *testing.T) {
 	r := realizarRun(t)
-	if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, "Usage: realizar <command>") {
-		t.Errorf("got %+v, want the help on standard error and exit code 2", r)
+	if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n    realizar ") != 4 || !strings.Contains(r.stderr, "realizar --help") {
+		t.Errorf("got %+v, want four commands on standard error and exit code 2", r)
 	}
 }
 
@@ -299,6 +301,11 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	got := output(t, "", "version")
+	for _, flag := range []string{"--version", "-V"} {
+		if again := output(t, "", flag); again != got {
+			t.Errorf("%s says %q, version says %q", flag, again, got)
+		}
+	}
 	for _, part := range []string{"realizar ", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} {
 		if !strings.Contains(got, part) {
 			t.Errorf("version is %q, without %q", got, part)

@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"fmt"
+	"context"
 	"path/filepath"
 	"time"
 
@@ -19,9 +19,9 @@ import (
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout."`
-	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
+	Threads     int    `short:"t" default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is a GPU that works and that has room for the model, or for what must lie there while the rest streams, or else the processor."`
-	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
+	Context     int    `short:"c" default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
 	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for; serve: 64 on a GPU, 16 on the CPU."`
 
 	memoryFlags
@@ -38,13 +38,13 @@ type tokenizerFlags struct {
 // calls it there.
 func (f *modelFlags) Validate() error {
 	if f.Threads < 0 {
-		return fmt.Errorf("--threads=%d: want 1 or more, or 0 for one for each processor core", f.Threads)
+		return wrongFlag("threads", f.Threads, "1 or more, or 0 for one for each processor core")
 	}
 	if f.Context < 0 {
-		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
+		return wrongFlag("context", f.Context, "1 or more, or 0 for what the model was made for")
 	}
 	if f.Parallel < 0 {
-		return fmt.Errorf("--parallel=%d: want 1 or more, or 0 for as many as are asked for", f.Parallel)
+		return wrongFlag("parallel", f.Parallel, "1 or more, or 0 for as many as are asked for")
 	}
 	if err := f.checkFlags.Validate(); err != nil {
 		return err
@@ -52,29 +52,29 @@ func (f *modelFlags) Validate() error {
 	return checkDevice(f.Device)
 }
 
-// checkDevice says what is wrong with a device's name.
+// checkDevice returns an error for an invalid device name.
 func checkDevice(name string) error {
 	if err := backends.All.Check(backends.Choice{Name: name}); err != nil {
-		return fmt.Errorf("--device: %w", err)
+		return &flagError{flag: "device", err: err}
 	}
 	return nil
 }
 
-// noteDevice says why a GPU was passed over, if one was.
+// noteDevice reports why a GPU was skipped, if one was.
 func (a *app) noteDevice(problem error) {
 	if problem != nil {
 		a.notef("on the CPU: %s", oneLine(problem.Error()))
 	}
 }
 
-// noteTokenizer says that a file does not say how text is cut.
+// noteTokenizer reports that a file does not say how text is split.
 func (a *app) noteTokenizer(tok *tokenizer.Tokenizer) {
 	if tok.Guessed() {
 		a.notef("the file names no pre-tokenizer: text is cut by %q, and the model may read it worse than it could; --pre-tokenizer names another", tok.Name())
 	}
 }
 
-// options are the flags, for one answer at a time where they do not say.
+// options returns the options of the flags, with one answer at a time by default.
 func (f *modelFlags) options() realizar.Options {
 	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
 	o := realizar.Options{
@@ -86,7 +86,7 @@ func (f *modelFlags) options() realizar.Options {
 	return o
 }
 
-// orDemo is the model that was named, or the one in the program, of which it says so.
+// orDemo returns the named model, or else the built-in one, which it reports.
 func (a *app) orDemo(model, command string) string {
 	if model != "" {
 		return model
@@ -96,13 +96,13 @@ func (a *app) orDemo(model, command string) string {
 	return demo.Name
 }
 
-// open opens the model as the flags say, with progress on a terminal.
+// open opens the model with the flags' options, and shows progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
-	return a.openWith(path, f.options())
+	return a.openWith(a.ctx, path, f.options())
 }
 
-// openWith is open with other options.
-func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error) {
+// openWith is open with other options. It stops when ctx ends.
+func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*realizar.Model, error) {
 	makeRoom(o.Threads)
 	o.Kernels = a.kernels
 	path, err := a.modelPath(path, false)
@@ -114,7 +114,7 @@ func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error)
 		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}
 		o.Progress = bar.show
 	}
-	m, err := realizar.Open(a.ctx, path, o)
+	m, err := realizar.Open(ctx, path, o)
 	bar.end()
 	if err == nil {
 		a.noteDevice(m.DeviceProblem())

@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// home is the user's folder, empty where there is none.
+// home returns the user's folder, or "" if there is none.
 func home() string {
 	h, err := os.UserHomeDir()
 	if err != nil {
@@ -26,10 +26,10 @@ func home() string {
 	return h
 }
 
-// models is the store of this machine's models.
+// models returns the store of this machine's models.
 func models() *store.Store { return store.FromEnvironment(os.Getenv, home()) }
 
-// aliasFile is the file of the user's short names.
+// aliasFile returns the file of the user's short names.
 func aliasFile() string {
 	if path := os.Getenv("REALIZAR_ALIASES"); path != "" {
 		return path
@@ -58,8 +58,8 @@ func readAliases() (names.Aliases, error) {
 	return names.ParseAliases(path, data)
 }
 
-// readName is what a text means: a name with a prefix, one of the user's short names,
-// what is at a path, or a repository of the hub written plainly. A path need not be there.
+// readName parses a name with a prefix, a short name of the user, a path, or a plain repository of
+// the hub. A path need not exist.
 func readName(text string) (names.Name, error) {
 	if modelfile.Registered(text) {
 		return names.Name{Kind: names.Path, Path: text}, nil
@@ -80,7 +80,7 @@ func readName(text string) (names.Name, error) {
 	return readTarget(text)
 }
 
-// readTarget is readName for what no short name is.
+// readTarget is readName without short names.
 func readTarget(text string) (names.Name, error) {
 	n, err := names.Parse(text)
 	if err != nil || n.Kind != names.Path {
@@ -89,7 +89,7 @@ func readTarget(text string) (names.Name, error) {
 	if _, err := os.Lstat(text); err == nil {
 		return n, nil
 	}
-	// Within a folder that there is, it is a slip of the pen.
+	// In an existing folder, a missing file is probably a typing error.
 	if _, err := os.Lstat(filepath.Dir(text)); err == nil {
 		return n, nil
 	}
@@ -103,8 +103,8 @@ func readTarget(text string) (names.Name, error) {
 	return n, nil
 }
 
-// modelPath is where the model of a name lies. What is not there is fetched if pull says
-// so, and else an error that says how it comes.
+// modelPath returns the path of the model of a name. If the model is missing, modelPath fetches it
+// if fetchIt is set, and else returns an error that says how to get it.
 func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 	n, err := readName(text)
 	if err != nil {
@@ -113,6 +113,9 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 	if n.Kind == names.Path {
 		if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) && names.IsAlias(text) && !modelfile.Registered(text) {
 			return "", noName(text)
+		}
+		if _, err := os.Lstat(n.Path); errors.Is(err, fs.ErrNotExist) && !modelfile.Registered(text) {
+			return "", noFile(text)
 		}
 		return n.Path, nil
 	}
@@ -128,17 +131,35 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 	return m.Path, nil
 }
 
-// noName says what would be a name of a model.
+// noName returns an error that says what a model's name looks like.
 func noName(text string) error {
 	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
 }
 
-// pullFlag is of the commands that fetch a model when they are told to.
+// A noFileError is a path that does not exist. It is [fs.ErrNotExist].
+type noFileError string
+
+func (e noFileError) Error() string { return string(e) }
+
+// Is reports whether target is [fs.ErrNotExist].
+func (e noFileError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// noFile returns an error for a path that does not exist, with a name that may have been meant.
+func noFile(path string) error {
+	for _, address := range []string{"https://huggingface.co/", "http://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/"} {
+		if repo, ok := strings.CutPrefix(path, address); ok {
+			return noFileError(fmt.Sprintf("there is no file %s; a repository of Hugging Face's hub is named hf:%s", path, repo))
+		}
+	}
+	return noFileError(fmt.Sprintf("there is no file %s, and names are such as hf:org/repo (realizar pull)", path))
+}
+
+// pullFlag is for commands that fetch a missing model on request.
 type pullFlag struct {
 	Pull bool `help:"Fetch a model that is named and not on this machine first, as realizar pull does."`
 }
 
-// puller fetches models as the environment says.
+// puller returns a puller with the settings of the environment.
 func puller(connections int) (*pull.Puller, error) {
 	p := &pull.Puller{Store: models(), Client: fetch.NewClient(fetch.Options{Connections: connections})}
 	if err := p.HubEnvironment(os.Getenv, home()); err != nil {
@@ -147,7 +168,7 @@ func puller(connections int) (*pull.Puller, error) {
 	return p, nil
 }
 
-// findModel is the model of a name, which has to be one.
+// findModel returns the model of a name.
 func findModel(text string) (*store.Model, error) {
 	n, err := readName(text)
 	if err != nil {
@@ -174,5 +195,5 @@ func writeAliases(aliases names.Aliases) error {
 	})
 }
 
-// shortName is what a name is called without what goes without saying.
+// shortName returns a name without the prefix hf:.
 func shortName(n names.Name) string { return strings.TrimPrefix(n.String(), "hf:") }

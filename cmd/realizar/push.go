@@ -48,19 +48,10 @@ func (c *pushCommand) Run(a *app) error {
 	defer bar.end()
 	if m.Place != store.OwnLayout {
 		bar.of = 2 * m.Size() // once to hash, once to send
-		m.Files = m.Weights()
-		if err := store.WithDigests(a.ctx, m, bar.came); err != nil {
-			return err
-		}
-	}
-	s := models()
-	artifact, err := push.Pack(s, m)
-	if err != nil {
-		return err
 	}
 	client := fetch.NewClient(fetch.Options{})
 	defer client.Close()
-	digest, err := push.Push(a.ctx, client.HTTP, artifact, to, bar.came)
+	digest, err := push.Model(a.ctx, client.HTTP, models(), m, to, bar.came, func(_ string, _, n int64) { bar.came(n) })
 	if err != nil {
 		return err
 	}

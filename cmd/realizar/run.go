@@ -21,7 +21,7 @@ import (
 // runCommand is `realizar run`.
 type runCommand struct {
 	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
-	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
+	Prompt *string `arg:"" optional:"" help:"What to answer; what is piped in goes behind it. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
 	N       int     `name:"n" default:"1" placeholder:"N" group:"answer" help:"Choose so many answers, and write them one after the other, each below its number."`
@@ -40,14 +40,14 @@ type runCommand struct {
 
 // Help is shown below the command's line.
 func (*runCommand) Help() string {
-	return `With a prompt, as an argument or on standard input, run writes the answer as it comes. On a terminal
+	return `With a prompt, as an argument or on standard input, run writes the answer as it comes. Of both the argument is first. On a terminal
 without a prompt it opens a chat that remembers the conversation.
 
 Examples:
 
     realizar run demo "How do I serve a model?"
     realizar run model.gguf "Why is the sky blue?"
-    git diff | realizar run model.gguf --system "Explain this change."
+    git diff | realizar run model.gguf "Explain this change."
     realizar run model.gguf --raw "Once upon a time" --max-tokens 64 --temperature 0.8
     realizar run model.gguf "Name a colour." --n 3 --temperature 1 --presence-penalty 0.5
     realizar run ./Qwen3-0.6B
@@ -74,13 +74,15 @@ prompts are apart from those that choose tokens. FILE is opened by ui.perfetto.d
 that is enabled.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
-back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
+back. Ctrl-C stops the answer, Ctrl-D leaves. /help lists what else can be said: /clear, /set, /show,
+/save, /load and /bye. """ begins and ends a message of several lines. Messages are kept for the cursor keys
+of the next chat, in the file that REALIZAR_HISTORY names, unless that is off.`
 }
 
-// maxAnswers are the most that one request may ask for.
+// maxAnswers is the most answers that one request may ask for.
 const maxAnswers = 1024
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *runCommand) Validate() error {
 	if c.Raw && c.System != nil {
 		return errors.New("--system has no place in a prompt that is taken as it is; leave out --raw or write it into the prompt")
@@ -137,19 +139,24 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	if err != nil {
 		return err
 	}
-	if c.Model, err = a.modelPath(c.Model, c.Pull); err != nil {
-		return err
+	path, err := a.modelPath(c.Model, c.Pull)
+	if err != nil {
+		return c.maybePrompt(err)
 	}
+	c.Model = path
 	begun := time.Now()
 	o := c.options()
 	t.watch(&o)
-	m, err := a.openWith(c.Model, o)
+	m, err := a.openWith(a.ctx, c.Model, o)
 	if err != nil {
 		return c.maybePrompt(err)
 	}
 	loaded := time.Since(begun)
 	t.opened(m)
 	defer func() { _ = m.Close() }()
+	if !interactive && !c.Raw && strings.TrimSpace(prompt) == "" {
+		return usagef("there is no prompt: standard input is empty; give the prompt there or as an argument")
+	}
 	g := c.generation(m)
 	g.Choices, g.Grammar = c.N, bound
 	if idle := c.idle(&g); len(idle) > 0 {
@@ -172,7 +179,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	return nil
 }
 
-// maybePrompt adds to err that the model's place may hold the prompt.
+// maybePrompt adds to err that the argument for the model may be the prompt.
 func (c *runCommand) maybePrompt(err error) error {
 	if c.Prompt == nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(c.Model, ' ') {
 		return fmt.Errorf("%w; the model comes before the prompt: realizar run %s %q", err, demo.Name, c.Model)
@@ -180,17 +187,20 @@ func (c *runCommand) maybePrompt(err error) error {
 	return err
 }
 
-// defaultTogether are the most answers that are under way at one time where no flag
-// says.
+// defaultTogether is the most answers that run at a time if no flag says how many.
 const defaultTogether = 16
 
-// prompt is the argument, or standard input where that is no terminal.
+// prompt returns the argument followed by standard input, unless that is a terminal.
 func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
-	if c.Prompt != nil {
+	if c.Prompt != nil && !piped(os.Stdin) {
 		return *c.Prompt, false, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		waiting := time.AfterFunc(2*time.Second, func() {
+			a.notef("waiting for the end of standard input; </dev/null leaves it out")
+		})
 		data, err := io.ReadAll(a.stdin)
+		waiting.Stop()
 		if err != nil {
 			return "", false, fmt.Errorf("standard input: %w", err)
 		}
@@ -198,12 +208,26 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 		if !c.Raw {
 			text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 		}
-		return text, false, nil
+		switch {
+		case c.Prompt == nil:
+			return text, false, nil
+		case text == "":
+			return *c.Prompt, false, nil
+		case c.Raw:
+			return *c.Prompt + text, false, nil
+		}
+		return *c.Prompt + "\n\n" + text, false, nil
 	}
 	if c.Raw || c.JSON || !term.IsTerminal(int(a.stdout.Fd())) {
 		return "", false, usagef("there is no prompt: give one as an argument or on standard input")
 	}
 	return "", true, nil
+}
+
+// piped reports whether a file is a pipe or a regular file, which was given to the command.
+func piped(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
 }
 
 // events is the answer: to a message where the model has a chat template, or
@@ -230,7 +254,7 @@ func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, pr
 	return m.Chat(a.ctx, &realizar.ChatRequest{Messages: append(c.opening(), chat.Message{Role: "user", Content: prompt}), Tools: tools, Generation: g}), nil
 }
 
-// opening is what comes before the user's first message.
+// opening returns the messages before the user's first one.
 func (c *runCommand) opening() []chat.Message {
 	if c.System == nil {
 		return nil

@@ -48,6 +48,7 @@ func TestRun(t *testing.T) {
 			n := 20
 			chatted, _, _ := answer(t, model, true, "hello world", realizar.Generation{MaxTokens: &n})
 			raw, _, _ := answer(t, model, false, "hello world", realizar.Generation{MaxTokens: &n})
+			both, _, _ := answer(t, model, true, "hello world\n\nother", realizar.Generation{MaxTokens: &n})
 			if chatted == raw {
 				t.Fatal("the chat template makes no difference")
 			}
@@ -57,7 +58,7 @@ func TestRun(t *testing.T) {
 				want        string
 			}{
 				{"argument", "", []string{"hello world"}, chatted},
-				{"argument and input", "other", []string{"hello world"}, chatted},
+				{"argument and input", "other\n", []string{"hello world"}, both},
 				{"input", "hello world", nil, chatted},
 				{"input with a line feed", "hello world\n", nil, chatted},
 				{"raw", "", []string{"hello world", "--raw"}, raw},
@@ -225,7 +226,7 @@ func TestRunPenalties(t *testing.T) {
 func TestRunMemory(t *testing.T) {
 	model := modeltest.Llama(t, modeltest.Context(4096))
 	fails(t, realizarRun(t, "run", model, "hi", "--memory", "10K"), 1, "one answer of 512 tokens takes", "10.0 KiB may be taken", "a memory of ")
-	fails(t, realizarRun(t, "run", model, "hi", "--context", "4096", "--memory", "2M"), 1, "one answer of 4096 tokens", "2.0 MiB may be taken", "with a context of 2048", "a memory of ")
+	fails(t, realizarRun(t, "run", model, "hi", "--threads", "2", "--context", "4096", "--memory", "2M"), 1, "one answer of 4096 tokens", "2.0 MiB may be taken", "with a context of 2048", "a memory of ")
 	fails(t, realizarRun(t, "run", model, "hi", "--kv-cache", "q8"), 2, "a q8 cache for heads of 16 values")
 	want := output(t, "", "run", model, "hi", "--max-tokens", "8")
 	for _, args := range [][]string{{"--memory", "64MiB"}, {"--kv-cache", "f16"}, {"--kv-host", "1MiB"}, {"--parallel", "5"}} {
@@ -362,5 +363,6 @@ func TestRunWithoutModel(t *testing.T) {
 	if r := realizarRun(t, "run", "demo", "What is 12 + 30?"); r.stderr != "" || !strings.Contains(r.stdout, "42") {
 		t.Errorf("demo: %q, %q", r.stdout, r.stderr)
 	}
-	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "no such file", `realizar run demo "What is 12 + 30?"`)
+	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "there is no file", `realizar run demo "What is 12 + 30?"`)
+	fails(t, realizarRun(t, "run", "demo"), 2, "there is no prompt: standard input is empty", "realizar run --help")
 }

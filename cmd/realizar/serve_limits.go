@@ -14,34 +14,33 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// What the process needs files for beside connections: the model's, the log, what the
-// system says of memory. Of few files it is a quarter.
+// Files that the process needs in addition to connections: the model's, the log, and what the
+// system tells about memory. At most a quarter of the limit is reserved.
 const spareFiles = 64
 
-// mostConnections are the most where the system does not bound the files.
+// mostConnections is the limit if the system does not bound the number of files.
 const mostConnections = 16384
 
-// connectionLimits are how many connections there may be in all, and for an address, where
-// the flags do not say and the process may open so many files: one address leaves a quarter
-// to others.
+// connectionLimits returns the most connections in all and for an address, if the flags do not say
+// and the process may open that many files: one address leaves a quarter to others.
 func connectionLimits(most, perAddress, files int) (all, each int) {
 	all = cmp.Or(most, max(1, min(files-min(spareFiles, files/4), mostConnections)))
 	return all, cmp.Or(perAddress, max(1, all-all/4))
 }
 
-// A servePlan is what a server's parts may take of the machine's memory, in bytes.
+// A servePlan is the memory of the parts of a server, in bytes.
 type servePlan struct {
 	machine  machine.Memory // before the model is loaded
-	model    int64          // of it, that is planned for the model
-	requests int64          // that requests hold together
-	heap     int64          // GOMEMLIMIT; 0 where nothing is known
+	model    int64          // planned for the model
+	requests int64          // held by all requests together
+	heap     int64          // GOMEMLIMIT; 0 if not known
 }
 
-// The request memory that is planned where no flag says how much.
+// The memory that is planned for requests if no flag says how much.
 const (
 	leastRequests = 16 << 20
 	mostRequests  = 4 << 30
-	// Where the system does not say what is free.
+	// If the free memory is not known.
 	unknownRequests = 256 << 20
 )
 
@@ -65,21 +64,21 @@ func planServe(m machine.Memory, model, requests, heap int64) servePlan {
 	return p
 }
 
-// apply bounds the heap, where the environment does not.
+// apply bounds the heap unless the environment does.
 func (p *servePlan) apply() {
 	if p.heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(p.heap)
 	}
 }
 
-// heapMemory is what the runtime has of the system's memory.
+// heapMemory returns how much of the system's memory the runtime has.
 func heapMemory() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// log says what bounds the server.
+// log logs the server's limits.
 func (p *servePlan) log(l *slog.Logger, c *server.Connections) {
 	attrs := []any{
 		slog.String("memory", byteText(p.machine.Total)), slog.String("free", byteText(p.machine.Free)),
@@ -100,7 +99,7 @@ const (
 	tidyEvery = time.Second
 )
 
-// tidy gives memory back to the system that requests held, until ctx ends.
+// tidy returns memory that requests held to the system, until ctx ends.
 func (p *servePlan) tidy(ctx context.Context, held func() int64) {
 	least := heapMemory() + keptHeap
 	tick := time.NewTicker(tidyEvery)

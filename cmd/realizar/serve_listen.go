@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 
 	"github.com/realizar/realizar/internal/server"
 )
@@ -15,6 +17,7 @@ type hearing struct {
 	http      *http.Server
 	loading   server.Loading
 	ended     chan error // why it ended before it was told to
+	alone     bool       // the address is one of the machine's own alone
 }
 
 // listen listens on the ports of the flags. Where the address is one of the machine's own
@@ -29,16 +32,28 @@ func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 		l, err := net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(port)))
 		if err != nil {
 			h.close()
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("port %d of %s is in use; --port takes another one, and 0 a free one", port, c.Host)
+			}
 			return nil, err
 		}
 		h.listeners = append(h.listeners, config.Connections.Listen(l))
 	}
-	if tcp, ok := h.listeners[0].Addr().(*net.TCPAddr); config.Hosts == nil && ok && tcp.IP.IsLoopback() {
-		config.Hosts = []string{} // addresses and localhost alone
-	}
+	tcp, ok := h.listeners[0].Addr().(*net.TCPAddr)
+	h.alone = ok && tcp.IP.IsLoopback()
+	config.Hosts = hostsOf(config.Hosts, h.alone)
 	h.loading.Hosts, h.loading.Page = config.Hosts, config.Page
 	h.http = server.HTTP(&h.loading, config.Connections, config.Deadlines, config.Logger)
 	return h, nil
+}
+
+// hostsOf are the names that requests may call a server by, where its address is one of the
+// machine's own alone or not: without any, addresses and localhost, or any name.
+func hostsOf(names []string, alone bool) []string {
+	if len(names) == 0 && alone {
+		return []string{}
+	}
+	return names
 }
 
 // close ends listening that has not begun.

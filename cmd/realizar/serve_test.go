@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,9 +61,14 @@ func (l *logLines) Write(p []byte) (int, error) {
 
 // wait returns when the log has text.
 func (l *logLines) wait(text string) {
+	l.waitFor(func(log string) bool { return strings.Contains(log, text) })
+}
+
+// waitFor returns when the log is as it is waited for.
+func (l *logLines) waitFor(is func(log string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !strings.Contains(l.text.String(), text) {
+	for !is(l.text.String()) {
 		l.wrote.Wait()
 	}
 }
@@ -76,8 +82,17 @@ func (l *logLines) String() string {
 // serve starts a server on a free port and waits for its line.
 func serve(t *testing.T, model string, args ...string) *served {
 	t.Helper()
+	if model == "" {
+		return serveAll(t, nil, args...)
+	}
+	return serveAll(t, []string{model}, args...)
+}
+
+// serveAll is serve of several models.
+func serveAll(t *testing.T, models []string, args ...string) *served {
+	t.Helper()
 	s := &served{t: t, log: newLog(), client: &http.Client{Transport: &http.Transport{}}}
-	s.cmd = exec.CommandContext(t.Context(), binary, append([]string{"serve", model, "--device", "cpu", "--port", "0"}, args...)...)
+	s.cmd = exec.CommandContext(t.Context(), binary, slices.Concat([]string{"serve"}, models, []string{"--device", "cpu", "--port", "0"}, args)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +178,7 @@ func (s *served) exit() int {
 
 func TestServe(t *testing.T) {
 	s := serve(t, modeltest.Llama(t), "--served-model-name", "a", "--served-model-name", "b/c")
-	resp, err := s.post("/v1/chat/completions", `{"model":"b/c","messages":[{"role":"user","content":"secret words"}],"max_tokens":4}`)
+	resp, err := s.post("/v1/chat/completions", `{"model":"b/c","messages":[{"role":"user","content":"secret words"}],"max_tokens":4,"ignore_eos":true}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +206,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// SIGTERM while many streams are under way: all of them come to their ends, and new
-// requests are refused.
+// SIGTERM while many streams are under way: all of them come to their ends, that of the events
+// of models at once, and new requests are refused.
 func TestServeDrains(t *testing.T) {
 	const streams = 24
 	s := serve(t, modeltest.Hub(t, modeltest.Context(4096)), "--served-model-name", "m", "--parallel", "4")
@@ -223,8 +238,16 @@ func TestServeDrains(t *testing.T) {
 	}
 	begun.Wait()
 	waitForQueue(t, s, streams)
+	events, err := s.client.Get(s.url + "/models/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
 	s.signal(syscall.SIGTERM)
 	s.log.wait("draining")
+	if _, err := io.ReadAll(events.Body); err != nil {
+		t.Errorf("the events of models end with %v", err)
+	}
 	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x"}`)
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +362,7 @@ func TestServePage(t *testing.T) {
 		if got := s.status("/page/licences.txt"); got != test.shown {
 			t.Errorf("%q: %d", test.args, got)
 		}
-		// What is left at / is what Ollama's clients ask for.
+		// Without the page, / still answers Ollama's clients.
 		if _, body := s.get("/", "Accept", "text/html"); strings.Contains(body, "<title>") != (test.shown == 200) {
 			t.Errorf("%q: at / there is %s", test.args, body)
 		}
@@ -385,12 +408,14 @@ func TestServeKeys(t *testing.T) {
 	}
 }
 
-func TestServeTLS(t *testing.T) {
+// writeCertificate writes one that signs itself, with a serial number, and its key.
+func writeCertificate(t *testing.T, serial int64) (certFile, keyFile string, certPEM []byte) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -399,10 +424,13 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	s := serve(t, modeltest.Llama(t), "--served-model-name", "m",
-		"--tls-cert", writeFile(t, "cert.pem", string(certPEM)),
-		"--tls-key", writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))))
+	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	return writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))), certPEM
+}
+
+func TestServeTLS(t *testing.T) {
+	cert, key, certPEM := writeCertificate(t, 1)
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m", "--tls-cert", cert, "--tls-key", key)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certPEM)
 	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
@@ -467,8 +495,8 @@ func TestServeFailures(t *testing.T) {
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	// The address is bound before the model is looked for.
-	fails(t, realizarRun(t, "serve", "/nothing", "--port", port), 1, "address already in use")
-	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", port), 1, "address already in use")
+	fails(t, realizarRun(t, "serve", model, "--port", port), 1, "port "+port+" of 127.0.0.1 is in use; --port takes another one")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--ollama-port", port), 1, "is in use")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", "65536"), 2, "--ollama-port=65536: want 1 to 65535")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0"), 1, "/nothing")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--api-key-file", writeFile(t, "empty", "# none\n")), 1, "has no key")
@@ -491,5 +519,26 @@ func TestServeWithoutModel(t *testing.T) {
 	s.signal(os.Interrupt)
 	if code := s.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestServeUnloaded: a model that a client unloads is loaded again for the next one.
+func TestServeUnloaded(t *testing.T) {
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m")
+	for range 2 {
+		for _, ask := range []struct{ path, body string }{
+			{"/models/unload", `{"model":"m"}`}, {"/v1/completions", `{"model":"m","prompt":"hello","max_tokens":2}`},
+		} {
+			resp, err := s.post(ask.path, ask.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d (%v)", ask.path, resp.StatusCode, err)
+			}
+		}
+	}
+	if _, body := s.get("/models"); !strings.Contains(body, `"state":"ready"`) || !strings.Contains(body, `"loads":3`) {
+		t.Error(body)
 	}
 }

@@ -54,6 +54,11 @@ func TestInterrupted(t *testing.T) {
 			if _, err := io.WriteString(stdin, "\"hi\"\n"); err != nil && !errors.Is(err, syscall.EPIPE) {
 				t.Fatal(err)
 			}
+			if args[0] == "run" { // which reads all of standard input before it answers
+				if err := stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+					t.Fatal(err)
+				}
+			}
 			if _, err := stdout.ReadByte(); err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/bytesize"
@@ -19,6 +20,19 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 	return err
 }
 
+// String is what UnmarshalText reads, in the largest unit that leaves a whole number.
+func (s byteSize) String() string {
+	for _, u := range []struct {
+		size byteSize
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if s > 0 && s%u.size == 0 {
+			return fmt.Sprintf("%d%s", s/u.size, u.name)
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
 // A memoryLimit is a flag's part of a device's memory: 8GiB, 0.5, 50%.
 type memoryLimit realizar.MemoryLimit
 
@@ -30,4 +44,12 @@ func (l *memoryLimit) UnmarshalText(text []byte) error {
 	}
 	*l = memoryLimit(limit)
 	return nil
+}
+
+// String is what UnmarshalText reads.
+func (l memoryLimit) String() string {
+	if l.Bytes > 1 { // 1 is all of it
+		return byteSize(l.Bytes).String()
+	}
+	return realizar.MemoryLimit(l).String()
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/realizar/realizar/internal/bytesize"
 )
 
 // A table is text in columns.
@@ -48,14 +49,4 @@ func (t *table) text(right ...int) string {
 
 // byteText is a number of bytes in the largest unit that leaves one before the
 // point.
-func byteText(n int64) string {
-	for _, u := range []struct {
-		size int64
-		name string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= u.size {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.size), u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func byteText(n int64) string { return bytesize.Text(n) }

@@ -158,7 +158,7 @@ func TestTokenizePreTokenizer(t *testing.T) {
 	}
 	fails(t, realizarIn(t, text, "tokenize", unknown, "--pre-tokenizer", "starcode"), 2, `"starcode"`, "starcoder")
 	fails(t, realizarRun(t, "run", unknown, "x", "--pre-tokenizer", "starcode"), 2, `"starcode"`, "starcoder")
-	fails(t, realizarIn(t, text, "tokenize", modeltest.Hub(t), "--pre-tokenizer", "starcoder"), 2, "none to choose")
+	fails(t, realizarIn(t, text, "tokenize", modeltest.Hub(t), "--pre-tokenizer", "starcoder"), 2, "only GGUF files let you choose one")
 	r := realizarIn(t, text, "tokenize", pre(""))
 	if r.code != 0 || !strings.Contains(r.stderr, "names no pre-tokenizer") {
 		t.Errorf("without a name got %+v", r)

@@ -13,16 +13,16 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// tokenTimings are what the tokens of one answer took, and what came before the first.
+// tokenTimings are the times of one answer's tokens, and of what came before the first.
 type tokenTimings struct {
 	begun time.Time // opening the model
 	setup realizar.LoadTimings
 	tok   *tokenizer.Tokenizer // nil: texts are empty
 	texts []string             // of the tokens that were given
 
-	mu      sync.Mutex    // guards what steps change
-	first   time.Time     // the first step began
-	last    time.Time     // the same, or when the last token was there
+	mu      sync.Mutex    // guards the fields that steps change
+	first   time.Time     // begin of the first step
+	last    time.Time     // begin of the first step, then the time of the last token
 	capture time.Duration // of steps up to the first token, as far as it was in their way
 	prompt  int           // tokens of these steps
 	steps   int           // how many these are
@@ -30,7 +30,7 @@ type tokenTimings struct {
 	tokens  []tokenTime // that were chosen: steps under way may choose more than are given
 }
 
-// A tokenTime is what the steps took from one token to the next.
+// A tokenTime is the time of the steps from one token to the next.
 type tokenTime [tokenTimeParts]time.Duration
 
 // The parts of a [tokenTime].
@@ -44,13 +44,13 @@ const (
 
 func newTokenTimings() *tokenTimings { return &tokenTimings{begun: time.Now()} }
 
-// opened notes the model that answers.
+// opened records the model that answers.
 func (t *tokenTimings) opened(m *realizar.Model) {
 	t.setup = m.Setup()
 	t.tok, _ = m.Tokenizer()
 }
 
-// take notes the tokens of an event.
+// take records the tokens of an event.
 func (t *tokenTimings) take(e *realizar.Event) {
 	for _, id := range e.Tokens {
 		text := ""
@@ -61,7 +61,7 @@ func (t *tokenTimings) take(e *realizar.Event) {
 	}
 }
 
-// step notes a step.
+// step records a step.
 func (t *tokenTimings) step(s *realizar.StepTiming) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *tokenTimings) step(s *realizar.StepTiming) {
 	t.last, t.next = s.Done, tokenTime{}
 }
 
-// given are the times of the tokens that the caller was given.
+// given returns the times of the tokens that the caller got.
 func (t *tokenTimings) given() []tokenTime {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,7 @@ func (t *tokenTimings) write(w io.Writer) {
 
 func millisecondsText(d time.Duration) string { return fmt.Sprintf("%.3f", milliseconds(d)) }
 
-// shortText is a token's text in quotes, cut where it is long.
+// shortText returns a token's text in quotes, cut if it is long.
 func shortText(text string) string {
 	const most = 24 // characters
 	if runes := []rune(text); len(runes) > most {
@@ -218,7 +218,7 @@ func newTokenTrace(t *tokenTime) *tokenTrace {
 	return &tokenTrace{milliseconds(t[embedTime]), milliseconds(t[deviceTime]), milliseconds(t[sampleTime]), milliseconds(t[totalTime])}
 }
 
-// trace is t as --json writes it.
+// trace returns t in the form of --json.
 func (t *tokenTimings) trace() *timingTrace {
 	given := t.given()
 	j := &timingTrace{FirstToken: map[string]float64{}, Tokens: []tokenTrace{}}

@@ -18,7 +18,7 @@ import (
 
 // topCommand is `realizar top`.
 type topCommand struct {
-	URL      string        `arg:"" name:"url" help:"The server, such as http://127.0.0.1:8080."`
+	URL      string        `arg:"" optional:"" name:"url" default:"http://127.0.0.1:8080" help:"The server, such as localhost:8080. Default: ${default}."`
 	APIKey   string        `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants. realizar serve wants none for its metrics."`
 	Interval time.Duration `default:"1s" placeholder:"D" help:"Look so often. Default: ${default}."`
 	Once     bool          `help:"Look twice, write what went on in between, and end. So it is where standard output is no terminal."`
@@ -35,6 +35,10 @@ percentiles, of the last interval and since the server began; between the bounds
 interpolated, and > is before the last bound where they lie above it. What the server does not say, or has no
 value for, is -. The curve is of the answers' tokens a second.
 
+Of a server of several models there are how many are in each state, the memory that is reserved for them of what they
+may have, and a row for each with its state, the requests that use it and those that wait for it to be loaded. The
+rest is of all models together; each cache is named by its model.
+
 When the server goes away, top says so, keeps what it saw last, and goes on when it is back.
 
 With --json the members are at, url, models, up_s, seconds (of the interval), restarted (the server began anew),
@@ -44,7 +48,9 @@ answer_tok_s, steps_s, busy (0 to 1), cache_use (0 to 1), cache (pages by pool),
 to 1, of the interval and since the start), preemptions_s, evictions_s, saves_s, restores_s, memory (bytes by
 device), and latency: first_token, between_tokens, end_to_end and queue, each with interval and all, which have n,
 p50_ms, p90_ms, p99_ms and above, the percentiles that lie above the bound that stands for them. A number that is
-not known is null. While the server is away there are at, url, error and away_s alone.
+not known is null. With several models there are also states (how many models are in each), statuses (a list of model,
+state, requests, waiting and memory_bytes), reserved (a list of device, used_bytes and limit_bytes), and the model of
+each pool in cache. While the server is away there are at, url, error and away_s alone.
 
 Examples:
 

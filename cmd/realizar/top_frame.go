@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"image/color"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,12 +15,16 @@ import (
 )
 
 // A paint is how the parts of a frame look.
-type paint struct{ strong, faint, good, warn func(...string) string }
+type paint struct{ strong, faint, good, warn, bad func(...string) string }
 
 var (
-	plain   = paint{bare, bare, bare, bare}
-	colours = paint{bold.Render, faint.Render, lipgloss.NewStyle().Foreground(lipgloss.Green).Render, lipgloss.NewStyle().Foreground(lipgloss.Yellow).Render}
+	plain   = paint{bare, bare, bare, bare, bare}
+	colours = paint{bold.Render, faint.Render, inColour(lipgloss.Green), inColour(lipgloss.Yellow), inColour(lipgloss.Red)}
 )
+
+func inColour(c color.Color) func(...string) string {
+	return lipgloss.NewStyle().Foreground(c).Render
+}
 
 func bare(text ...string) string { return strings.Join(text, " ") }
 
@@ -114,6 +120,12 @@ func (s *serverState) frame(width, height int, hint string, p paint) string {
 	f.title(s, hint)
 	if s.last != nil {
 		f.blank()
+		table := 0
+		if s.last.Several() {
+			f.models(s)
+			table = len(f.rows)
+			f.blank()
+		}
 		f.requests(s)
 		f.tokens(s, height == 0 || height >= roomyHeight)
 		f.blank()
@@ -121,6 +133,9 @@ func (s *serverState) frame(width, height int, hint string, p paint) string {
 		f.memory(s)
 		f.blank()
 		f.latencies(s)
+		if table > 0 {
+			f.insert(table, s.last.Statuses, height)
+		}
 	}
 	f.width = max(1, width)
 	return f.text(height)
@@ -133,17 +148,7 @@ const roomyHeight = 32
 func (f *frame) title(s *serverState, hint string) {
 	var cells []string
 	if s.last != nil {
-		name := "a server"
-		if len(s.last.Models) > 0 {
-			name = ""
-			for i, m := range s.last.Models {
-				if i > 0 {
-					name += ", "
-				}
-				name += briefly(m, 60)
-			}
-		}
-		cells = append(cells, f.strong(name))
+		cells = append(cells, f.strong(servedText(s.last)))
 	}
 	cells = append(cells, briefly(s.url, 200))
 	if s.last != nil && s.last.Up > 0 && s.away == nil {
@@ -171,6 +176,24 @@ func (f *frame) title(s *serverState, hint string) {
 	case s.last == nil:
 		f.rows = append(f.rows, f.faint("looking"))
 	}
+}
+
+// maxNames is how many models are named in a title.
+const maxNames = 8
+
+// servedText is what a server serves.
+func servedText(s *watch.Sample) string {
+	switch n := max(len(s.Models), len(s.Statuses)); {
+	case s.Several(), n > maxNames:
+		return fmt.Sprintf("%d models", n)
+	case n == 0 || len(s.Models) == 0:
+		return "a server"
+	}
+	var names []string
+	for _, m := range s.Models {
+		names = append(names, briefly(m, 60))
+	}
+	return strings.Join(names, ", ")
 }
 
 // rate is that of a counter over the last interval, NaN where there is none.
@@ -250,12 +273,15 @@ func (f *frame) cache(s *serverState) {
 			f.row("", fmt.Sprintf("and %d pools more", len(s.last.Pools)-i))
 			break
 		}
-		label := "cache"
-		if len(s.last.Pools) > 1 {
+		label, model := "cache", ""
+		if p.Number > 0 || slices.ContainsFunc(s.last.Pools, func(other watch.Pool) bool { return other.Model == p.Model && other.Number > 0 }) {
 			label += fmt.Sprintf(" %d", p.Number)
 		}
+		if s.last.Several() {
+			model = briefly(p.Model, 60)
+		}
 		all := p.Used + p.Idle + p.Empty
-		f.row(label, f.bar(p.Used/all, p.Idle/all)+" "+f.strong(percent(p.Used/all))+" used", percent(p.Idle/all)+" kept", "of "+countText(all)+" pages")
+		f.row(label, f.bar(p.Used/all, p.Idle/all)+" "+f.strong(percent(p.Used/all))+" used", percent(p.Idle/all)+" kept", "of "+countText(all)+" pages", model)
 		if host := p.HostUsed + p.HostEmpty; host > 0 {
 			f.row("  on host", f.bar(p.HostUsed/host)+" "+percent(p.HostUsed/host)+" used", "of "+countText(host)+" pages")
 		}

@@ -87,6 +87,29 @@ func rich(n int) string {
 	return b.String()
 }
 
+// manyModels is a server of n models in all states, with caches of their own.
+func manyModels(n int) string {
+	var b strings.Builder
+	b.WriteString(`realizar_models_memory_bytes{device="NVIDIA H200"} 97e9` + "\n" + `realizar_models_memory_limit_bytes{device="NVIDIA H200"} 140e9` + "\n")
+	for i := range n {
+		name := []string{"llama-3.1-8b", "Qwen/Qwen3-0.6B-GGUF:Q8_0", "embeddings", "broken", "gpt-oss-120b", "smol"}[i%6]
+		if i >= 6 {
+			name += fmt.Sprint("-", i)
+		}
+		fmt.Fprintf(&b, "realizar_model_state{model_name=%q,state=%q} 1\n", name, []string{"ready", "loading", "absent", "failed", "ready", "draining"}[i%6])
+		fmt.Fprintf(&b, "vllm:num_requests_running{model_name=%q} %d\n", name, []int{3, 0, 0, 0, 0, 1}[i%6])
+		fmt.Fprintf(&b, "realizar_model_requests{model_name=%q} %d\n", name, []int{4, 0, 0, 0, 0, 2}[i%6])
+		fmt.Fprintf(&b, "realizar_model_waiting_requests{model_name=%q} %d\n", name, []int{0, 12, 0, 0, 0, 0}[i%6])
+		if memory := []float64{9.1e9, 700e6, 0, 0, 65.3e9, 250e6}[i%6]; memory > 0 {
+			fmt.Fprintf(&b, "realizar_model_memory_bytes{model_name=%q,device=\"NVIDIA H200\"} %g\n", name, memory)
+		}
+		if i == 0 || i == 4 {
+			fmt.Fprintf(&b, "realizar_cache_pages{model_name=%[1]q,pool=\"0\",place=\"device\",state=\"used\"} %[2]d\nrealizar_cache_pages{model_name=%[1]q,pool=\"0\",place=\"device\",state=\"empty\"} 100\n", name, 5+10*i)
+		}
+	}
+	return b.String()
+}
+
 // Each frame is as wide and as high as it may be, and looks as it did.
 func TestTopFrames(t *testing.T) {
 	begun := newState(page(t, "first.txt", noon), page(t, "second.txt", noon.Add(time.Second)))
@@ -111,6 +134,11 @@ func TestTopFrames(t *testing.T) {
 		{"never", newState(refused(noon), refused(noon.Add(90*time.Second))), 80, 24},
 		{"away", newState(page(t, "first.txt", noon), page(t, "second.txt", noon.Add(time.Second)), refused(noon.Add(2*time.Second)), refused(noon.Add(14*time.Second))), 80, 0},
 		{"restarted", newState(page(t, "second.txt", noon), refused(noon.Add(time.Second)), page(t, "restarted.txt", noon.Add(4*time.Second))), 80, 0},
+		{"models-120", newState(read(t, manyModels(6), noon)), 120, 40},
+		{"models-80", newState(read(t, manyModels(6), noon)), 80, 24},
+		{"models-60", newState(read(t, manyModels(8), noon)), 60, 0},
+		{"models-40", newState(read(t, manyModels(40), noon)), 40, 44},
+		{"models-many", newState(read(t, manyModels(200), noon)), 100, 0},
 		{"another-server", newState(read(t, "vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.25\n", noon)), 80, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -150,6 +178,7 @@ func TestTopFrameFits(t *testing.T) {
 	states := []*serverState{
 		newState(), newState(refused(noon)), newState(read(t, rich(1), noon), read(t, rich(7), noon.Add(time.Second))),
 		newState(read(t, rich(1), noon), read(t, rich(7), noon.Add(time.Second)), refused(noon.Add(time.Hour))),
+		newState(read(t, manyModels(7), noon)), newState(read(t, manyModels(1000), noon)),
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := states[rapid.IntRange(0, len(states)-1).Draw(t, "state")]
@@ -170,6 +199,11 @@ func TestTopFrameFits(t *testing.T) {
 func TestTopIsPrintable(t *testing.T) {
 	evil := `\u001b[2J\n\t\u202e` + "\x1b]0;title\x07\x9b31m\u202e" + strings.Repeat("x", 300)
 	text := fmt.Sprintf("vllm:num_requests_running{model_name=\"%[1]s\"} 1\nrealizar_device_memory_total_bytes{device=\"%[1]s\"} 5\n", "\x1b[2J\\n\u202e\u0085"+strings.Repeat("x", 300))
+	several := strings.Repeat("x", 300) + "\x1b[2J\\n\u202e\u0085"
+	for _, name := range []string{several, "\u202e\u0085\x1b]0;" + several} {
+		text += fmt.Sprintf("realizar_model_state{model_name=\"%[1]s\",state=\"ready\"} 1\nrealizar_model_requests{model_name=\"%[1]s\"} 1e18\n"+
+			"realizar_model_memory_bytes{model_name=\"%[1]s\",device=\"%[1]s\"} 1e18\nrealizar_models_memory_limit_bytes{device=\"%[1]s\"} 1e18\nrealizar_cache_pages{model_name=\"%[1]s\",pool=\"0\",place=\"device\",state=\"used\"} 5\n", name)
+	}
 	states := []*serverState{
 		newState(read(t, text, noon)),
 		newState(topReading{err: errors.New(evil), at: noon}),

@@ -44,9 +44,28 @@ type topResult struct {
 	Memory      []topMemory         `json:"memory"`
 
 	Latency map[string]topLatency `json:"latency"`
+
+	States   map[watch.ModelState]int `json:"states,omitempty"` // these three where there are several models
+	Statuses []topModel               `json:"statuses,omitempty"`
+	Reserved []topReserve             `json:"reserved,omitempty"`
+}
+
+type topModel struct {
+	Model    string           `json:"model"`
+	State    watch.ModelState `json:"state"`
+	Requests float64          `json:"requests"`
+	Waiting  float64          `json:"waiting"`
+	Memory   float64          `json:"memory_bytes"`
+}
+
+type topReserve struct {
+	Device string  `json:"device"`
+	Used   float64 `json:"used_bytes"`
+	Limit  float64 `json:"limit_bytes"`
 }
 
 type topPool struct {
+	Model     string  `json:"model,omitempty"` // where there are several
 	Pool      int     `json:"pool"`
 	Used      float64 `json:"used"`
 	Idle      float64 `json:"idle"`
@@ -98,8 +117,12 @@ func newTopResult(s *serverState) *topResult {
 	if s.last.Up > 0 {
 		r.Up = known(s.last.Up.Seconds())
 	}
+	several := s.last.Several()
 	for _, p := range s.last.Pools {
-		r.Cache = append(r.Cache, topPool{p.Number, p.Used, p.Idle, p.Empty, p.HostUsed, p.HostEmpty})
+		if !several {
+			p.Model = ""
+		}
+		r.Cache = append(r.Cache, topPool{p.Model, p.Number, p.Used, p.Idle, p.Empty, p.HostUsed, p.HostEmpty})
 	}
 	for _, d := range s.last.Devices {
 		r.Memory = append(r.Memory, topMemory{d.Name, d.Free, d.Total})
@@ -107,6 +130,15 @@ func newTopResult(s *serverState) *topResult {
 	for l, name := range []string{"first_token", "between_tokens", "end_to_end", "queue"} {
 		l := watch.Latency(l)
 		r.Latency[name] = topLatency{newTopQuantiles(s.between.Latency(l)), newTopQuantiles(s.last.Latency(l))}
+	}
+	if several {
+		r.States = counted(s.last.Statuses)
+		for _, m := range s.last.Statuses {
+			r.Statuses = append(r.Statuses, topModel{m.Name, m.State, m.Requests, m.Waiting, m.Memory})
+		}
+		for _, m := range s.last.Reserves {
+			r.Reserved = append(r.Reserved, topReserve(m))
+		}
 	}
 	return r
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/realizar/realizar/internal/watch"
 )
 
-// serverState is what is known of a server that is watched.
+// serverState is what is known about a watched server.
 type serverState struct {
 	url      string
-	interval time.Duration // between looks
+	interval time.Duration // between readings
 
-	at      time.Time       // of the last look
-	last    *watch.Sample   // that the server gave, or nil
-	between *watch.Interval // the last one, or nil
-	away    error           // why the last look has given none, or nil
-	since   time.Time       // away
-	anew    time.Time       // when the server was seen to have begun anew, or zero
+	at      time.Time       // of the last reading
+	last    *watch.Sample   // sample from the server, or nil
+	between *watch.Interval // the last interval, or nil
+	away    error           // why the last reading failed, or nil
+	since   time.Time       // when readings began to fail
+	anew    time.Time       // when a restart of the server was noticed, or zero
 	history history         // tokens of answers a second
 }
 
@@ -47,7 +47,7 @@ func (s *serverState) take(r topReading) {
 	s.last = r.sample
 }
 
-// awayText is why a server does not say how it stands, in a few words.
+// awayText says in a few words why a server cannot be read.
 func awayText(err error) string {
 	var request *url.Error
 	switch {
@@ -59,7 +59,7 @@ func awayText(err error) string {
 	return briefly(err.Error(), 200)
 }
 
-// briefly is a server's text in one line, of n characters at most.
+// briefly returns a server's text in one line, of n characters at most.
 func briefly(text string, n int) string {
 	line := []rune(oneLine(text[:min(len(text), 8*n)]))
 	if len(line) > n {
@@ -68,7 +68,7 @@ func briefly(text string, n int) string {
 	return string(line)
 }
 
-// A history is the values of the last intervals, NaN where there was none.
+// A history holds the values of the last intervals, NaN for those without one.
 type history struct {
 	values []float64 // the last ones
 	count  int       // of all

@@ -106,6 +106,33 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
+// Of several models there is the state of each; of one there is nothing more than before.
+func TestTopJSONSeveral(t *testing.T) {
+	page := recordedPage(t, "second.txt")
+	for _, name := range []string{"a", "b"} {
+		page += `realizar_model_state{model_name="` + name + `",state="ready"} 1` + "\n"
+	}
+	page += `realizar_model_waiting_requests{model_name="b"} 2` + "\n" + `realizar_model_memory_bytes{model_name="b",device="cpu"} 8` + "\n" +
+		`realizar_models_memory_bytes{device="cpu"} 8` + "\n" + `realizar_models_memory_limit_bytes{device="cpu"} 9` + "\n"
+	url, _ := metricsServer(t, page)
+	got := output(t, "", "top", url, "--once", "--json", "--interval", "100ms")
+	for _, want := range []string{
+		`"states":{"ready":2}`, `"statuses":[{"model":"b","state":"ready","requests":0,"waiting":2,"memory_bytes":8},{"model":"a",`,
+		`"reserved":[{"device":"cpu","used_bytes":8,"limit_bytes":9}]`, `"cache":[{"model":"babble","pool":0,`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s in %s", want, got)
+		}
+	}
+	url, _ = metricsServer(t, recordedPage(t, "second.txt"))
+	got = output(t, "", "top", url, "--once", "--json", "--interval", "100ms")
+	for _, name := range []string{"states", "statuses", "reserved", "model"} {
+		if strings.Contains(got, `"`+name+`":`) {
+			t.Errorf("of one model there is %s: %s", name, got)
+		}
+	}
+}
+
 func TestTopErrors(t *testing.T) {
 	url, _ := metricsServer(t, "")
 	gone := httptest.NewServer(nil)
@@ -119,10 +146,9 @@ func TestTopErrors(t *testing.T) {
 		{[]string{url, "--api-key", "knock"}, 1, "status 401: which key?"},
 		{[]string{url + "/nothing", "--once", "--json"}, 1, "status 404"},
 		{[]string{gone.URL}, 1, "connection refused"},
-		{[]string{"localhost:8080"}, 2, `"localhost:8080" is no server's address`},
+		{[]string{"localhost"}, 2, `"localhost" is no server's address`},
 		{[]string{url, "--interval", "50ms"}, 2, "--interval=50ms: want 100ms to 1h0m0s"},
 		{[]string{url, "--interval", "2h"}, 2, "--interval=2h0m0s"},
-		{nil, 2, "<url>"},
 	} {
 		fails(t, realizarRun(t, append([]string{"top"}, test.args...)...), test.code, test.says)
 	}

@@ -129,10 +129,6 @@ test("models", limit, async (t) => {
   assert.equal(show.model_info["llama.context_length"], 1024);
   assert.deepEqual(show.capabilities, ["completion"]);
   assert.ok((await c.version()).version);
-  assert.equal((await c.pull({ model: modelName })).status, "success");
-  await refused(c.pull({ model: "llama3.2" }), 404, "no store of models");
-  await refused(c.delete({ model: modelName }), 404, "no store of models");
-  await refused(c.copy({ source: modelName, destination: "b" }), 404, "no store of models");
 });
 
 test("errors", limit, async (t) => {

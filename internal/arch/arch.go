@@ -1,11 +1,9 @@
-// Package arch holds the model architectures, one file each. A file says what
-// an architecture is called, how its metadata reads and how a layer computes;
-// nothing elsewhere names an architecture. [Build] turns an opened model file
-// into the program that runs it.
+// Package arch holds the model architectures, one file each. A file says what an architecture is
+// called, how to read its metadata and how a layer computes. No other code names an architecture.
+// [Build] turns an opened model file into the program that runs it.
 //
-// The formulas read the same whatever the file's format: tensors are found by
-// the short names that GGUF gives them, and names.go says what safetensors
-// checkpoints call the same things.
+// The formulas are the same for all file formats: they find tensors by the short names of GGUF, and
+// names.go maps these to the names of safetensors checkpoints.
 package arch
 
 import (
@@ -18,56 +16,56 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// The kinds of error of this package, wrapped with the key or tensor, its value
-// and what was expected.
+// The kinds of error of this package, wrapped with the key or tensor, its value and the expected
+// value.
 var (
-	// ErrUnknown says that no architecture has the file's name.
+	// ErrUnknown reports that no architecture has the file's name.
 	ErrUnknown = errors.New("unknown architecture")
-	// ErrConfig says that a file's metadata lacks a value, or has one that its
-	// architecture does not define or that is not supported.
+	// ErrConfig reports that a file's metadata lack a value, or have one that is invalid or
+	// unsupported.
 	ErrConfig = errors.New("unusable model configuration")
-	// ErrTensor says that a tensor is missing, misshapen, or has no meaning to
-	// the architecture.
+	// ErrTensor reports that a tensor is missing, has the wrong shape, or is not used by the
+	// architecture.
 	ErrTensor = errors.New("unusable tensor")
 )
 
 // An architecture is one entry of the registry.
 type architecture struct {
-	title string // what people call its models
-	about string // what distinguishes it from LLaMA
+	title string // name of its models
+	about string // differences from LLaMA
 
-	gguf string // general.architecture
+	gguf string // value of general.architecture
 	hub  string // the first of config.json's architectures
-	kind string // config.json's model_type, where it names no architectures
+	kind string // config.json's model_type, if it has no architectures
 
-	base      string            // what the names of a checkpoint's tensors begin with, "model." unless it says otherwise
-	hubNames  names             // of tensors, where they are not those of names.go
-	ggufNames names             // where they are not the short names
-	layouts   map[string]layout // of tensors that checkpoints keep otherwise than GGUF does
-	keys      map[string]string // what config.json calls what others call otherwise
-	defaults  map[string]int    // what transformers takes for keys that config.json lacks
-	ffn       int               // widths of the residual stream in the feed-forward layer's, where config.json does not say
-	norm      *plan.Op          // RMSNorm unless it says otherwise
+	base      string            // prefix of the tensors of a checkpoint; "": "model."
+	hubNames  names             // names of tensors that differ from names.go
+	ggufNames names             // names of tensors that differ from the short names
+	layouts   map[string]layout // tensors that checkpoints lay out differently from GGUF
+	keys      map[string]string // config.json's names of keys that differ from the usual ones
+	defaults  map[string]int    // transformers' values of keys that config.json lacks
+	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
+	norm      *plan.Op          // nil: RMSNorm
 
 	adapt func(*config, *Spec)
 	block block
 
-	encode func(*plan.Builder, *Spec, *weights) // the whole of an encoder, which has no block
+	encode func(*plan.Builder, *Spec, *weights) // all of an encoder, which has no block
 }
 
 var registry []architecture
 
 func register(a architecture) { registry = append(registry, a) }
 
-// An Architecture is what the registry says of one.
+// An Architecture describes one architecture of the registry.
 type Architecture struct {
-	Title string // what people call its models
-	About string // what distinguishes it
-	Class string // as config.json's architectures has it, "" for none
-	GGUF  string // as general.architecture has it, "" for none
+	Title string // name of its models
+	About string // differences from LLaMA
+	Class string // in config.json's architectures; "" if none
+	GGUF  string // in general.architecture; "" if none
 }
 
-// Architectures are all that are registered, by title.
+// Architectures returns all architectures, by title.
 func Architectures() []Architecture {
 	var all []Architecture
 	for _, a := range registry {
@@ -79,7 +77,7 @@ func Architectures() []Architecture {
 	return all
 }
 
-// known lists what the registry knows under f's kind of name.
+// known returns the names that of returns for the registry, for error messages.
 func known(of func(*architecture) string) []string {
 	var all []string
 	for i := range registry {
@@ -90,15 +88,15 @@ func known(of func(*architecture) string) []string {
 	return all
 }
 
-// A Model is a file understood: its numbers and its program.
+// A Model is the result of [Build]: a model's numbers and its program.
 type Model struct {
-	Architecture string // as the file calls it
+	Architecture string // as in the file
 	Spec         Spec
 	Program      *plan.Program
 }
 
-// Build reads f's metadata and writes the program that runs it. The program
-// keeps views of f's tensors.
+// Build reads f's metadata and returns the program for the model. The program uses views of f's
+// tensors.
 func Build(f *modelfile.File) (*Model, error) {
 	var m *Model
 	err := f.Guard(func() (err error) { // some numbers of a configuration are tensors
@@ -122,7 +120,7 @@ func build(f *modelfile.File) (*Model, error) {
 		a.adapt(c, &m.Spec)
 	}
 	if n, _ := c.m.Int(c.key("expert_count")); c.gguf && n > 0 && m.Spec.Experts == 0 {
-		c.failf("%s is %d; there are no mixtures of experts in this architecture", c.key("expert_count"), n)
+		c.failf("%s is %d; this architecture has no mixtures of experts", c.key("expert_count"), n)
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -150,7 +148,7 @@ func build(f *modelfile.File) (*Model, error) {
 	return m, w.unused(&m.Spec)
 }
 
-// find is the architecture that f names.
+// find returns the architecture of f and the file's name for it.
 func find(f *modelfile.File) (*architecture, string, error) {
 	if f.Format() == modelfile.GGUF {
 		name, _ := f.Meta().String("general.architecture")

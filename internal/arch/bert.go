@@ -7,11 +7,10 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// BERT (Devlin et al., 2018) and what computes as it does: RoBERTa (Liu et al., 2019)
-// and XLM-RoBERTa (Conneau et al., 2019), whose positions begin after the padding
-// token's id. GGUF has one architecture for all, and tables without the rows before.
-// A head reads the first token's state through a product and a tanh, which BERT calls
-// its pooler.
+// BERT (Devlin et al., 2018) and models that compute in the same way: RoBERTa (Liu et al., 2019)
+// and XLM-RoBERTa (Conneau et al., 2019), whose positions begin after the padding token's id. GGUF
+// has one architecture for all, with position tables that lack the unused first rows. A head reads
+// the first token's state through a product and a tanh, which BERT calls its pooler.
 func init() {
 	norms := map[string]string{"rms_norm_eps": "layer_norm_eps"}
 	add := func(a architecture) {
@@ -56,20 +55,20 @@ func bert(c *config, s *Spec) {
 	if c.gguf {
 		s.Act = plan.GELU
 		if c.flag("attention.causal", false) {
-			c.failf("%s is true, want false: tokens see those after them", c.key("attention.causal"))
+			c.failf("%s is true, want false: tokens also attend to later ones", c.key("attention.causal"))
 		}
 		return
 	}
 	s.Act = c.activation("hidden_act", "gelu")
 	s.QKVBias, s.OutBias, s.MLPBias, s.Encoder.bias = required, required, required, required
 	if !c.has("rms_norm_eps") {
-		s.Eps = 1e-12 // what transformers takes then
+		s.Eps = 1e-12 // transformers' default
 	}
 	if kind := c.text("position_embedding_type", "absolute"); kind != "absolute" {
 		c.failf("position_embedding_type is %q, want %q", kind, "absolute")
 	}
 	if c.flag("is_decoder", false) {
-		c.failf("is_decoder is true; models of this kind are encoders here")
+		c.failf("is_decoder is true; only encoders of this architecture are supported")
 	}
 }
 
@@ -79,7 +78,7 @@ func roberta(c *config, s *Spec) {
 		s.Encoder.firstPosition = c.first("pad_token_id", 1) + 1
 		s.Context -= s.Encoder.firstPosition
 		if s.Context < 1 {
-			c.failf("max_position_embeddings leaves no position after the %d that are not used", s.Encoder.firstPosition)
+			c.failf("max_position_embeddings leaves no position after the %d unused ones", s.Encoder.firstPosition)
 		}
 	}
 }
@@ -96,7 +95,7 @@ func encodeBERT(b *plan.Builder, s *Spec, w *weights) {
 	top.ignore("pooler")
 }
 
-// bertLayer normalises the residual stream itself, after each addition.
+// bertLayer normalizes the residual stream itself, after each addition.
 func bertLayer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	x = norm(b, s, w, b.Add(x, bidirectional(b, s, w, x)), "attn_output_norm", s.Hidden)
 	return norm(b, s, w, b.Add(x, ungated(b, s, w, x)), "layer_output_norm", s.Hidden)

@@ -34,7 +34,7 @@ func powers(base float64, dims int) []float64 {
 	return f
 }
 
-// check compares the file that s asks for with the plain model.
+// check compares the file that s describes with the plain model.
 func check(t *testing.T, s shape, freqs []float64, scale float64) {
 	t.Helper()
 	toy := newToy(s)
@@ -65,7 +65,7 @@ func check(t *testing.T, s shape, freqs []float64, scale float64) {
 	}
 }
 
-// Each of these has made an engine compute another model without a word.
+// Some engine has computed another model without an error for each of these.
 func TestPitfalls(t *testing.T) {
 	plain := func(s shape) []float64 { return powers(1000, s.headDim) }
 	for name, change := range map[string]func(s *shape){
@@ -97,7 +97,7 @@ func TestPitfalls(t *testing.T) {
 					s.hub = hub
 					change(&s)
 					if s.hub && s.qkvBias && a != "qwen2" {
-						s.outBias = true // one flag of config.json is for both
+						s.outBias = true // config.json has one flag for both
 					}
 					if s.hub && !biasesExist(&s) {
 						if _, err := buildFile(t, newToy(s).write(t)); !errors.Is(err, arch.ErrTensor) {
@@ -112,7 +112,7 @@ func TestPitfalls(t *testing.T) {
 	}
 }
 
-// biasesExist reports whether transformers has such a model.
+// biasesExist reports whether transformers supports the model.
 func biasesExist(s *shape) bool {
 	switch s.arch {
 	case "llama":
@@ -125,7 +125,7 @@ func biasesExist(s *shape) bool {
 	return !s.qkvBias && !s.outBias && !s.mlpBias
 }
 
-// Quantised files mix dtypes from layer to layer and within one.
+// Quantized files mix dtypes between layers and within them.
 func TestMixedQuantisation(t *testing.T) {
 	for _, a := range []string{"llama", "qwen2", "qwen3"} {
 		s := small(a)
@@ -136,12 +136,12 @@ func TestMixedQuantisation(t *testing.T) {
 	}
 }
 
-// A row that is no whole number of blocks cannot be read right. llama.cpp gives
-// such tensors a fallback type; files that do not are refused.
+// A row that is not a whole number of blocks cannot be read. llama.cpp stores such tensors in a
+// fallback type; other files are refused.
 func TestRowsThatAreNoMultipleOfTheBlock(t *testing.T) {
 	s := small("llama")
 	s.hidden, s.headDim, s.ffn = 32, 8, 64
-	s.dtypes = []tensor.DType{tensor.Q8_0, tensor.Q4_0} // 32 elements a block fit
+	s.dtypes = []tensor.DType{tensor.Q8_0, tensor.Q4_0} // a multiple of the block of 32 elements
 	t.Run("fallback type", func(t *testing.T) { check(t, s, powers(1000, 8), 1) })
 	path := newToy(s).write(t)
 	if _, err := buildFile(t, path); err != nil {
@@ -189,8 +189,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// The kinds of rotary positions against their formulas, in both spellings of
-// config.json.
+// The kinds of rotary positions agree with their formulas, in both styles of config.json.
 func TestRope(t *testing.T) {
 	const base, dim = 1000.0, 16
 	plain := powers(base, dim)
@@ -217,7 +216,7 @@ func TestRope(t *testing.T) {
 		{"default", map[string]any{"rope_type": "default"}, plain, 1},
 		{"linear", map[string]any{"rope_type": "linear", "factor": 4.0}, each(func(_ int, v float64) float64 { return v / 4 }), 1},
 		{"dynamic, short", map[string]any{"rope_type": "dynamic", "factor": 4.0}, plain, 1},
-		{"dynamic, long", map[string]any{"rope_type": "dynamic", "factor": 4.0, "max": 12}, // 20 tokens
+		{"dynamic, long", map[string]any{"rope_type": "dynamic", "factor": 4.0, "max": 12}, // for 20 tokens
 			powers(base*math.Pow(4*20.0/12-3, float64(dim)/(dim-2)), dim), 1},
 		{"llama3", map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
 			each(func(_ int, v float64) float64 {
@@ -264,13 +263,13 @@ func TestRope(t *testing.T) {
 					s.config["rope_theta"], s.drop = base, []string{"rope_parameters"}
 				case "rope_parameters":
 					rope["rope_theta"] = base
-				case "both": // rope_scaling counts
+				case "both": // rope_scaling wins
 					s.config = map[string]any{"rope_scaling": rope, "rope_parameters": map[string]any{"rope_type": "linear", "factor": 7.0, "rope_theta": 7.0},
 						"rope_theta": base, "max_position_embeddings": s.config["max_position_embeddings"]}
 					if s.config["max_position_embeddings"] == nil {
 						delete(s.config, "max_position_embeddings")
 					}
-				case "old names": // type for rope_type, the original context and the base outside
+				case "old names": // type instead of rope_type, and original context and base outside of rope_scaling
 					rope["type"] = rope["rope_type"]
 					delete(rope, "rope_type")
 					if original, ok := rope["original_max_position_embeddings"]; ok {
@@ -285,7 +284,7 @@ func TestRope(t *testing.T) {
 	}
 }
 
-// The context is the one that stretched positions are made for.
+// The context is the extended one.
 func TestStretchedContext(t *testing.T) {
 	for _, c := range []struct {
 		rope map[string]any
@@ -309,7 +308,7 @@ func TestStretchedContext(t *testing.T) {
 	}
 }
 
-// The same in the keys and tensors of GGUF.
+// The same with the keys and tensors of GGUF.
 func TestRopeGGUF(t *testing.T) {
 	const dim = 16
 	plain := powers(1000, dim)
@@ -358,7 +357,7 @@ func TestRopeGGUF(t *testing.T) {
 	}
 }
 
-// Where config.json names no class, model_type does.
+// If config.json names no class, model_type counts.
 func TestModelType(t *testing.T) {
 	for _, a := range []string{"llama", "mistral", "qwen2", "qwen3"} {
 		s := small(a)
@@ -367,7 +366,7 @@ func TestModelType(t *testing.T) {
 	}
 }
 
-// What cannot be understood is an error that names it.
+// An invalid file is refused with an error that names the fault.
 func TestErrors(t *testing.T) {
 	del := func(name string) func(map[string]*tensor.Tensor) {
 		return func(w map[string]*tensor.Tensor) { delete(w, name) }
@@ -397,7 +396,7 @@ func TestErrors(t *testing.T) {
 		{"missing norm", func(s *shape) { s.spoil = del("output_norm.weight") }, arch.ErrTensor, "output_norm.weight is missing"},
 		{"tensor without use", func(s *shape) {
 			s.spoil = func(w map[string]*tensor.Tensor) { w["blk.0.attn_sinks.weight"] = w["blk.0.attn_norm.weight"] }
-		}, arch.ErrTensor, "no use for blk.0.attn_sinks.weight"},
+		}, arch.ErrTensor, "does not use blk.0.attn_sinks.weight"},
 		{"misshapen tensor", func(s *shape) {
 			s.spoil = func(w map[string]*tensor.Tensor) { w["blk.1.attn_q.weight"] = w["blk.1.attn_k.weight"] }
 		}, arch.ErrTensor, "blk.1.attn_q.weight has shape [16 32], want 32 rows"},
@@ -431,7 +430,7 @@ func TestErrors(t *testing.T) {
 		}, arch.ErrTensor, "blk.0.attn_qkv.bias is Q8_0"},
 		{"bias that is switched off", func(s *shape) {
 			s.hub, s.qkvBias, s.config = true, true, map[string]any{"attention_bias": false}
-		}, arch.ErrTensor, "no use for model.layers.0.self_attn.k_proj.bias"},
+		}, arch.ErrTensor, "does not use model.layers.0.self_attn.k_proj.bias"},
 		{"no architectures and another model_type", func(s *shape) {
 			s.hub, s.config, s.drop = true, map[string]any{"model_type": "owl"}, []string{"architectures"}
 		}, arch.ErrUnknown, `"owl"; the nearest known are`},
@@ -453,7 +452,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// refused fails unless the file is refused with an error of that kind that says so.
+// refused fails unless the file is refused with an error of kind is that contains says.
 func refused(t *testing.T, path string, is error, says string) {
 	t.Helper()
 	_, err := buildFile(t, path)

@@ -2,8 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Command R7B (Cohere, "Command A", 2025): Command R with windows in three of four layers;
-// the fourth sees all and knows no positions.
+// Command R7B (Cohere, "Command A", 2025): Command R with windows in three of four layers. The
+// fourth layer attends to the whole past and has no positions.
 func init() {
 	register(architecture{
 		title: "Command R7B, Command A", about: "Command R with windows in three of four layers, and no positions in the fourth",

@@ -8,15 +8,15 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// config reads a file's metadata. The first value that is missing or of the
-// wrong type is kept as an error, so that a specification reads as a list.
+// config reads a file's metadata. It keeps the first error, for a value that is missing or of the
+// wrong type, so that reading a specification needs no error checks.
 type config struct {
 	m    *modelfile.Meta
 	gguf bool
-	name string            // of the architecture: the prefix of GGUF's keys
+	name string            // GGUF's prefix of the architecture's keys
 	keys map[string]string // the architecture's own names of keys
 
-	defaults map[string]int // of keys that config.json lacks
+	defaults map[string]int // values of keys that config.json lacks
 	ffn      int            // see architecture.ffn
 
 	err error
@@ -28,8 +28,8 @@ func (c *config) failf(format string, a ...any) {
 	}
 }
 
-// key is the full name: GGUF puts the architecture before it, and in config.json some
-// architectures have names of their own, which go before the common ones.
+// key returns the full name of a key. GGUF's has the architecture as prefix. For config.json, the
+// architecture's own names take precedence over the common ones.
 func (c *config) key(key string) string {
 	if c.gguf {
 		return c.name + "." + key
@@ -40,18 +40,18 @@ func (c *config) key(key string) string {
 	return key
 }
 
-// has reports whether key has a value; JSON's null is none.
+// has reports whether key has a value other than JSON's null.
 func (c *config) has(key string) bool {
 	t := c.m.Type(c.key(key))
 	return t != "" && t != "null"
 }
 
-// largest is above any length of a real model, and small enough that the
-// product of two lengths fits an int.
+// largest is above any length of a real model, and small enough that the product of two lengths
+// fits in an int.
 const largest = 1 << 30
 
-// integer is the number of at least 1 under key, or def when there is none; a
-// negative def makes the key required.
+// integer returns the number under key, which must be at least 1. If there is none, it returns def;
+// a negative def makes the key required.
 func (c *config) integer(key string, def int) int {
 	if !c.has(key) {
 		if n, ok := c.defaults[key]; ok && !c.gguf {
@@ -74,8 +74,8 @@ func (c *config) integer(key string, def int) int {
 	return max(def, 1)
 }
 
-// each is the number of at least 1 under key, or def, and where there is a list of one
-// for each layer that list besides the largest of its numbers.
+// each returns the number under key, which must be at least 1, or def if there is none. If the
+// value is a list with a number for each layer, each returns the largest number and the list.
 func (c *config) each(key string, layers, def int) (int, []int) {
 	list, ok := c.m.Ints(c.key(key))
 	if _, single := c.m.Int(c.key(key)); single || !ok {
@@ -96,8 +96,8 @@ func (c *config) each(key string, layers, def int) (int, []int) {
 	return slices.Max(all), all
 }
 
-// number is the positive number under key, or def when there is none; a
-// negative def makes the key required.
+// number returns the positive number under key. If there is none, it returns def; a negative def
+// makes the key required.
 func (c *config) number(key string, def float64) float64 {
 	if !c.has(key) {
 		if def < 0 {
@@ -114,12 +114,10 @@ func (c *config) number(key string, def float64) float64 {
 	return f
 }
 
-// positive reports whether f is a positive number that a product with others leaves
-// in range.
+// positive reports whether f is positive and small enough to be multiplied with similar numbers.
 func positive(f float64) bool { return f > 0 && f < 1e30 }
 
-// optional is the number under key; 0, which Python takes for nothing, where
-// there is none.
+// optional returns the number under key, or 0, which Python treats as missing.
 func (c *config) optional(key string) float64 {
 	if f, ok := c.m.Float(c.key(key)); ok && f == 0 {
 		return 0
@@ -127,8 +125,8 @@ func (c *config) optional(key string) float64 {
 	return c.number(key, 0)
 }
 
-// softcap is the number under key, or def when there is none, and 0, which caps nothing,
-// where it is null.
+// softcap returns the number under key, or def if there is no such key. It returns 0, which means
+// no cap, if the value is null.
 func (c *config) softcap(key string, def float64) float64 {
 	if c.m.Type(c.key(key)) == "null" {
 		return 0
@@ -136,12 +134,12 @@ func (c *config) softcap(key string, def float64) float64 {
 	return c.number(key, def)
 }
 
-// hasAny reports whether there is a key that begins so.
+// hasAny reports whether a key has this prefix.
 func (c *config) hasAny(prefix string) bool {
 	return slices.ContainsFunc(c.m.Keys(), func(key string) bool { return strings.HasPrefix(key, c.key(prefix)) })
 }
 
-// numbers is the list of n positive numbers under key.
+// numbers returns the list of n positive numbers under key.
 func (c *config) numbers(key string, n int) []float64 {
 	list, ok := c.m.Floats(c.key(key))
 	if !ok || len(list) != n {
@@ -156,7 +154,7 @@ func (c *config) numbers(key string, n int) []float64 {
 	return list
 }
 
-// text is the string under key, or def when there is none.
+// text returns the string under key, or def if there is none.
 func (c *config) text(key, def string) string {
 	if !c.has(key) {
 		return def
@@ -168,7 +166,7 @@ func (c *config) text(key, def string) string {
 	return s
 }
 
-// flag is the truth value under key, or def when there is none.
+// flag returns the boolean under key, or def if there is none.
 func (c *config) flag(key string, def bool) bool {
 	if !c.has(key) {
 		return def
@@ -180,7 +178,7 @@ func (c *config) flag(key string, def bool) bool {
 	return v
 }
 
-// only fails where the truth value under key is not the one that is supported.
+// only fails if the boolean under key is not supported.
 func (c *config) only(key string, supported bool) {
 	if v := c.flag(key, supported); v != supported {
 		c.failf("%s is %v; supported is %v", c.key(key), v, supported)

@@ -31,7 +31,7 @@ func gpu(t *testing.T) *cuda.Backend {
 	return b
 }
 
-// What holds for the processor holds for a GPU.
+// GPUs pass the tests of processors.
 func TestGPUConformance(t *testing.T) {
 	dir := conformance(t)
 	cases := casesIn(dir)
@@ -58,7 +58,7 @@ func TestGPUConformance(t *testing.T) {
 	fmt.Printf("conformance on %s: %d cases, %d failed\n", b.Description(), len(cases), failed)
 }
 
-// The bits of a sequence are its own in every format and every architecture.
+// A sequence's bits do not depend on the rest of the step, for every format and architecture.
 func TestGPUSameBits(t *testing.T) {
 	cases := casesIn(conformance(t))
 	if len(cases) == 0 {
@@ -79,7 +79,7 @@ func TestGPUSameBits(t *testing.T) {
 	fmt.Printf("same bits on %s: %d models\n", b.Description(), len(cases))
 }
 
-// Models with other options, which testdata/variants/make.py makes.
+// Models with other options, from testdata/variants/make.py.
 func TestGPUVariants(t *testing.T) {
 	dir := os.Getenv("REALIZAR_VARIANTS")
 	if dir == "" {
@@ -97,7 +97,7 @@ func TestGPUVariants(t *testing.T) {
 	}
 }
 
-// Encoders, in the folder of this package.
+// Encoders, from testdata/encoders.
 func TestGPUEncoders(t *testing.T) {
 	b := gpu(t)
 	for path, texts := range encoders(t) {
@@ -111,7 +111,8 @@ func TestGPUEncoders(t *testing.T) {
 	}
 }
 
-// What checkpoints store as several tensors is on a GPU what it is on the processor.
+// Weights that checkpoints store as several tensors have the same values on a GPU as on a
+// processor.
 func TestGPUDerivedWeights(t *testing.T) {
 	b := gpu(t)
 	for _, l := range modeltest.Layouts() {

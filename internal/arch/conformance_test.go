@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// conformance is the folder of data made by other programs.
+// conformance returns the folder of data made by other programs.
 func conformance(t *testing.T) string {
 	dir := os.Getenv("REALIZAR_CONFORMANCE")
 	if dir == "" {
@@ -26,7 +26,7 @@ func conformance(t *testing.T) string {
 	return dir
 }
 
-// An expectation is what another program computed for a model.
+// An expectation is another program's results for a model.
 type expectation struct {
 	ids    []int32
 	logits [][]float32
@@ -67,7 +67,7 @@ func expected(t *testing.T, path string) expectation {
 	return e
 }
 
-// models are the conformance cases of the architectures registered.
+// models returns the conformance cases of registered architectures.
 func models(t *testing.T) map[string]string {
 	cases := casesIn(conformance(t))
 	if len(cases) < 20 {
@@ -76,7 +76,7 @@ func models(t *testing.T) map[string]string {
 	return cases
 }
 
-// unsupported are the cases of architectures that there are none of here.
+// unsupported are the cases of other architectures.
 var unsupported = []string{
 	"deepseek-v2",
 	"deepseek-v3",
@@ -86,7 +86,7 @@ var unsupported = []string{
 	"qwen3-next",
 }
 
-// casesIn are those that a folder has: by model, what is expected of it.
+// casesIn returns the cases in a folder: paths of expectations by paths of models.
 func casesIn(dir string) map[string]string {
 	cases := map[string]string{}
 	hub, _ := filepath.Glob(filepath.Join(dir, "hf", "*", "expected.safetensors"))
@@ -130,7 +130,7 @@ func argmax(x []float32) int32 {
 	return int32(best)
 }
 
-// backends are the reference and every tier of the one to run.
+// backends returns the reference, and the parallel backend on every tier.
 func backends(t *testing.T) map[string]plan.Backend {
 	all := map[string]plan.Backend{"reference": cpu.Reference()}
 	for _, tier := range cpu.Tiers() {
@@ -143,37 +143,35 @@ func backends(t *testing.T) map[string]plan.Backend {
 	return all
 }
 
-// numbers are what a model can be computed with, and how far from float64 that may
-// take its logits.
+// numbers are formats to compute in, and the allowed error of the logits against float64.
 type numbers struct {
 	limits plan.Limits
 	bound  float64
 }
 
-// inFloats are float32 throughout.
+// inFloats is float32 throughout.
 var inFloats = numbers{plan.Limits{Cache: tensor.F32}, 1e-4}
 
-// rounds are those that b takes by default.
+// rounds returns the formats that b uses by default.
 func rounds(b plan.Backend, p *plan.Program) numbers {
 	n := numbers{plan.Limits{Cache: tensor.F16, Activations: b.Rounds()}, 5e-2}
 	if b.Rounds() == tensor.F16 {
 		n.bound = 5e-3
 		for i := range p.Nodes {
 			if slices.ContainsFunc(p.Nodes[i].Matrices(), func(w *tensor.Tensor) bool { return w.DType == tensor.BF16 }) {
-				n.bound = 2.5e-2 // activations are BF16 there
+				n.bound = 2.5e-2 // activations are BF16
 			}
 		}
 	}
 	return n
 }
 
-// numbersOf are all those of b.
+// numbersOf returns all formats of b.
 func numbersOf(b plan.Backend, p *plan.Program) []numbers {
 	return []numbers{inFloats, {plan.Limits{Cache: tensor.F16}, 2e-3}, rounds(b, p)}
 }
 
-// Logits agree with the other program's, and so does the greedy continuation as
-// far as its margin is clear.
+// Logits agree with the other program's. So does the greedy continuation while the margin is clear.
 func TestConformance(t *testing.T) {
 	for path, want := range models(t) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
@@ -191,18 +189,17 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// roundedBy is how far off the logits of a file may be because its weights are rounded.
+// roundedBy returns the error of a file's logits that the rounding of its weights may cause.
 func roundedBy(t *testing.T, m *arch.Model, path, want string) float64 {
 	t.Helper()
 	if strings.HasSuffix(path, ".gguf") && rounded(t, m, filepath.Dir(want)) {
-		return 4e-3 // they keep eight bits of their fractions
+		return 4e-3 // weights keep eight bits of their fractions
 	}
 	return 0
 }
 
-// rounded reports whether a GGUF's model has fewer bits than the checkpoint in that folder,
-// which gave the logits that it is compared with. It must be the checkpoint's program
-// then, with its weights but for the bits.
+// rounded reports whether a GGUF's weights have fewer bits than those of the checkpoint, whose
+// logits are expected. Apart from these bits, program and weights must be the checkpoint's.
 func rounded(t *testing.T, m *arch.Model, checkpoint string) bool {
 	if _, err := os.Stat(filepath.Join(checkpoint, "config.json")); err != nil {
 		return false
@@ -256,7 +253,7 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 			if rel := relative(got[:before], wanted[:before]); before > 0 && !(rel < bound) {
 				t.Fatalf("relative error %.3g in the %d tokens before one has other experts, want below %g", rel, before, bound)
 			}
-			bound *= 2 // tokens after it attend to what its experts made
+			bound *= 2 // later tokens attend to results of other experts
 		}
 	}
 	rel := relative(got, wanted)
@@ -282,7 +279,7 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 	}
 }
 
-// So do those of models with other options, made by testdata/variants/make.py.
+// The same holds for models with other options, made by testdata/variants/make.py.
 func TestVariants(t *testing.T) {
 	dir := os.Getenv("REALIZAR_VARIANTS")
 	if dir == "" {
@@ -301,8 +298,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// The bits of a sequence's logits depend neither on where its prompt was cut
-// nor on who else is in the step.
+// The bits of a sequence's logits depend neither on how its prompt is cut nor on the other
+// sequences of the step.
 func TestSameBits(t *testing.T) {
 	for path, want := range models(t) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {

@@ -16,18 +16,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A conversion says how llama.cpp's converter makes a GGUF file of a checkpoint, where
-// there is no such file among the conformance data.
+// A conversion says how llama.cpp's converter turns a checkpoint into GGUF, for models without a
+// GGUF file in the conformance data.
 type conversion struct {
 	arch     string
-	config   map[string]any    // beside what all have
-	names    map[string]string // of tensors, where not the usual ones
-	plusOne  bool              // norms are less by one in the checkpoint
-	permuted bool              // rows of queries and keys change places
+	config   map[string]any    // keys besides the common ones
+	names    map[string]string // names of tensors that are not the usual ones
+	plusOne  bool              // GGUF stores the weights of norms plus one
+	permuted bool              // GGUF permutes the rows of queries and keys
 	vectors  map[string][]float32
 }
 
-// usualNames are those that most converters give the tensors of a layer.
+// usualNames are the names that most converters give to the tensors of a layer.
 var usualNames = map[string]string{
 	"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
 	"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
@@ -62,7 +62,7 @@ var conversions = map[string]conversion{
 			"rope_factors_short.weight": {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7}, "rope_factors_long.weight": {1.5, 1.8, 2.1, 2.4, 2.7, 3, 3.3, 3.6}}},
 }
 
-// A checkpoint computes the same as a GGUF file.
+// A checkpoint and its GGUF file compute the same.
 func TestConvertedGGUF(t *testing.T) {
 	dir := filepath.Join(conformance(t), "hf")
 	for name, conv := range conversions {

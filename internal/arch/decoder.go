@@ -8,11 +8,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A block is the formula of a layer: what becomes of the residual stream.
+// A block is the formula of a layer: it returns the residual stream after the layer.
 type block func(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
 
-// decoder is the frame that all decoders share: embed, layers, norm, head. A
-// file without a head uses the embedding's table for it.
+// decoder builds the part that all decoders share: embedding, layers, norm, head. If the file has
+// no head, the embedding's table is used.
 func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 	top := layer{w, noLayer}
 	x := b.Scale(b.Embed(top.weight("token_embd")), s.EmbeddingScale)
@@ -40,21 +40,19 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
-// prenorm is the layer that most decoders are: normalise, attend, add;
-// normalise, feed forward, add.
+// prenorm is the layer of most decoders: normalize, attend, add; normalize, feed forward, add.
 func prenorm(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	x = b.Add(x, b.Scale(attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)), s.ResidualScale))
 	return b.Add(x, b.Scale(feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)), s.ResidualScale))
 }
 
-// postnorm normalises what attention and the feed-forward layer give, and not what
-// they are given.
+// postnorm normalizes the outputs of attention and the feed-forward layer instead of their inputs.
 func postnorm(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	x = b.Add(x, norm(b, s, w, attention(b, s, w, x), "post_attention_norm", s.Hidden))
 	return b.Add(x, norm(b, s, w, feedForward(b, s, w, x), "post_ffw_norm", s.Hidden))
 }
 
-// sandwich normalises both.
+// sandwich normalizes inputs and outputs.
 func sandwich(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	y := attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden))
 	x = b.Add(x, norm(b, s, w, y, "post_attention_norm", s.Hidden))
@@ -62,15 +60,15 @@ func sandwich(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return b.Add(x, norm(b, s, w, y, "post_ffw_norm", s.Hidden))
 }
 
-// parallel attends to and feeds forward the same normalised stream (Wang and
+// parallel applies attention and the feed-forward layer to the same normalized stream (Wang and
 // Komatsuzaki, "GPT-J-6B", 2021).
 func parallel(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	h := norm(b, s, w, x, "attn_norm", s.Hidden)
 	return b.Add(b.Add(x, attention(b, s, w, h)), feedForward(b, s, w, h))
 }
 
-// parallelNorms is parallel with a norm for attention and one for the feed-forward
-// layer, of those names.
+// parallelNorms is parallel with one norm for attention and another for the feed-forward layer, by
+// their names.
 func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn string) plan.Value {
 	y := attention(b, s, w, norm(b, s, w, x, attn, s.Hidden))
 	return b.Add(b.Add(x, y), feedForward(b, s, w, norm(b, s, w, x, ffn, s.Hidden)))
@@ -99,7 +97,7 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
-// heads normalises and turns queries or keys.
+// heads normalizes and rotates queries or keys.
 func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.Value {
 	turn := func(x plan.Value) plan.Value {
 		if r := s.ropeOf(w.index); r != nil {
@@ -127,7 +125,7 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 	return turn(x)
 }
 
-// qkv is queries, keys and values, from one weight each or from one for all.
+// qkv returns queries, keys and values, from one weight each or from a fused weight.
 func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	qRows, kvRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	if !w.has("attn_qkv") {
@@ -137,7 +135,7 @@ func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	return parts[0], parts[1], parts[2]
 }
 
-// feedForward is a layer's feed-forward part: its mixture of experts, where it has one.
+// feedForward returns a layer's mixture of experts, if it has one, or its feed-forward layer.
 func feedForward(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	switch {
 	case s.Experts > 0:
@@ -148,8 +146,8 @@ func feedForward(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return glu(b, s, w, x, "", s.FFN)
 }
 
-// glu is the gated feed-forward layer of Shazeer (2020). Gate and up may
-// be one weight, gate first: ffn_gate_up, or an ffn_up of double width.
+// glu is the gated feed-forward layer of Shazeer (2020). Gate and up may be fused in one weight,
+// gate first: ffn_gate_up, or an ffn_up of double width.
 func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width int) plan.Value {
 	var gate, up plan.Value
 	switch {
@@ -171,7 +169,8 @@ func ungated(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return linear(b, w, h, "ffn_down", s.Hidden, s.MLPBias)
 }
 
-// norm is the model's kind of norm over groups of size, which its weight must have.
+// norm applies the model's kind of norm to groups of size columns. The weight must have that
+// length.
 func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size int) plan.Value {
 	weight := w.weight(short)
 	if len(weight.Shape) != 1 || weight.Shape[0] != size {
@@ -184,7 +183,7 @@ func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size in
 	return b.RMSNorm(x, weight, s.Eps)
 }
 
-// linear is a projection to rows values with the bias that the file has.
+// linear is a projection to rows columns, with a bias if the file has one.
 func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, biased bias) plan.Value {
 	weight := w.weight(short)
 	if len(weight.Shape) != 2 || weight.Shape[0] != rows {
@@ -193,8 +192,7 @@ func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, bias
 	return b.Linear(x, weight, w.bias(short, biased))
 }
 
-// split is the projections that lie one after the other in the rows of a
-// weight.
+// split returns the projections by consecutive rows of a fused weight.
 func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, rows ...int) []plan.Value {
 	weight, bias := w.weight(short), w.bias(short, biased)
 	total := 0
@@ -205,7 +203,7 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, ro
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows for parts of %v", ErrTensor, weight.Name, weight.Shape, total, rows))
 	}
 	if bias != nil && (len(bias.Shape) != 1 || bias.Shape[0] != total || bias.DType.Quantized() || bias.Source != nil) {
-		b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want plain numbers of shape [%d]", ErrTensor, bias.Name, bias.DType, bias.Shape, total))
+		b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want unquantized numbers of shape [%d]", ErrTensor, bias.Name, bias.DType, bias.Shape, total))
 	}
 	var parts []plan.Value
 	at := 0
@@ -222,7 +220,7 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, ro
 	return parts
 }
 
-// vectorSlice is a view of elements lo to hi of a vector of plain numbers.
+// vectorSlice returns a view of elements lo to hi of a vector of unquantized numbers.
 func vectorSlice(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 	size := t.DType.BlockBytes()
 	return &tensor.Tensor{Name: fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi), DType: t.DType, Shape: []int{hi - lo}, Data: t.Data[lo*size : hi*size]}

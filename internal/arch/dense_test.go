@@ -9,7 +9,7 @@ import (
 
 const ofLayer = "model.layers.#."
 
-// What a configuration leaves out or says in another way.
+// Configurations with missing keys, or with other ways to say the same.
 func TestDenseVariants(t *testing.T) {
 	largest := goldenModel(t, "gemma2-gguf").with(map[string]any{"block_count": 46}, nil)
 	largest.tensors = expand(largest.tensors, "#", 46)
@@ -65,7 +65,7 @@ func TestDenseVariants(t *testing.T) {
 	}
 }
 
-// A configuration may bound the context below what the model was made for.
+// A configuration may bound the context below the model's own.
 func TestContextBesideBound(t *testing.T) {
 	m, err := buildFile(t, goldenModel(t, "cohere").with(map[string]any{"model_max_length": 1000}, nil).write(t))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestContextBesideBound(t *testing.T) {
 	}
 }
 
-// nulls is the model with null for keys.
+// nulls returns the model with null for keys.
 func nulls(m tiny, keys ...string) tiny {
 	m = m.with(nil, nil)
 	for _, key := range keys {
@@ -96,12 +96,12 @@ func TestDenseErrors(t *testing.T) {
 		{"a norm after all", without("olmo2-gguf", "blk.#.post_ffw_norm.weight"), arch.ErrTensor, "blk.0.post_ffw_norm.weight is missing"},
 		{"a norm of queries", without("hunyuan", ofLayer+"self_attn.query_layernorm.weight"), arch.ErrTensor, "model.layers.0.self_attn.query_layernorm.weight is missing"},
 		{"a norm by head", without("cohere", ofLayer+"self_attn.k_norm.weight"), arch.ErrTensor, "model.layers.0.self_attn.k_norm.weight is missing"},
-		{"norms that are not used", with("cohere", map[string]any{"use_qk_norm": nil}), arch.ErrTensor, "no use for"},
+		{"norms that are not used", with("cohere", map[string]any{"use_qk_norm": nil}), arch.ErrTensor, "does not use "},
 		{"a fused weight", without("phi3", ofLayer+"self_attn.qkv_proj.weight"), arch.ErrTensor, "q_proj.weight is missing"},
 		{"a bias", without("seed-oss", ofLayer+"self_attn.k_proj.bias"), arch.ErrTensor, "model.layers.0.self_attn.k_proj.bias is missing"},
 		{"a bias by a flag", with("seed-oss", map[string]any{"attention_out_bias": true}), arch.ErrTensor, "model.layers.0.self_attn.o_proj.bias is missing"},
 		{"every bias by a flag", with("ernie4-5", map[string]any{"use_bias": true}), arch.ErrTensor, "model.layers.0.self_attn.q_proj.bias is missing"},
-		{"a bias that is not used", with("glm4", map[string]any{"attention_bias": false}), arch.ErrTensor, "no use for"},
+		{"a bias that is not used", with("glm4", map[string]any{"attention_bias": false}), arch.ErrTensor, "does not use "},
 		{"norms by head for norms of all", shaped("olmo2", ofLayer+"self_attn.q_norm.weight", 8), arch.ErrTensor, "model.layers.0.self_attn.q_norm.weight has shape [8], want [32]"},
 		{"norms of all for norms by head", shaped("exaone4-gguf", "blk.#.attn_k_norm.weight", 16), arch.ErrTensor, "blk.0.attn_k_norm.weight has shape [16], want [8]"},
 		{"norms of too few heads", shaped("cohere-gguf", "blk.#.attn_q_norm.weight", 2, 8), nil, "blk.0.attn_q_norm.weight"},

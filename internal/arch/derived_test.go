@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Weights that a checkpoint stores as several tensors give the logits of the values
-// that they stand for.
+// Weights that a checkpoint stores as several tensors give the same logits as plain weights of the
+// same values.
 func TestDerivedWeights(t *testing.T) {
 	all := backends(t)
 	for _, l := range modeltest.Layouts() {
@@ -22,7 +22,7 @@ func TestDerivedWeights(t *testing.T) {
 	}
 }
 
-// derivedModels are a model in a layout and one of the layout's values.
+// derivedModels returns a model in a layout, and one with the values of the layout.
 func derivedModels(t *testing.T, l *modeltest.Layout) (quantised, plain *arch.Model) {
 	t.Helper()
 	build := func(o modeltest.Option) *arch.Model {
@@ -45,8 +45,8 @@ func derivedModels(t *testing.T, l *modeltest.Layout) (quantised, plain *arch.Mo
 	return quantised, plain
 }
 
-// sameModel compares logits. Activations that are rounded are multiplied with what the
-// formats hold, and float32 with plain weights.
+// sameModel compares logits. With rounded activations the formats are multiplied in bytes; with
+// float32 the result equals that of plain weights.
 func sameModel(t *testing.T, b plan.Backend, quantised, plain *arch.Model) {
 	most := 5e-2
 	if b.Rounds() == tensor.F16 {

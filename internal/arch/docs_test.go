@@ -15,8 +15,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// checked are the conformance cases by architecture, as a checkpoint or a GGUF file
-// names it. TestChecked holds the list against the data.
+// checked lists the conformance cases by architecture, as a checkpoint or a GGUF file names it.
+// TestChecked compares the list with the data.
 var checked = map[string][]string{
 	"Cohere2ForCausalLM":        {"hf/cohere2"},
 	"CohereForCausalLM":         {"hf/cohere"},
@@ -76,7 +76,7 @@ const (
 	tableEnd   = "<!-- end of the table -->\n"
 )
 
-// The page of models says what the registry does.
+// docs/models.md agrees with the registry.
 func TestModelsPage(t *testing.T) {
 	page, err := os.ReadFile(modelsPage)
 	if err != nil {
@@ -124,7 +124,7 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// The list of what was checked is that of the conformance data.
+// The list of checked cases agrees with the conformance data.
 func TestChecked(t *testing.T) {
 	got := map[string][]string{}
 	for path := range casesIn(conformance(t)) {

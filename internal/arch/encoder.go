@@ -8,19 +8,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An encoding is the numbers that encoders alone have: models that read a text as a
-// whole, each token seeing those after it too, and write none.
+// An encoding holds the numbers that only encoders have: models in which each token attends to the
+// whole text, and which generate none.
 type encoding struct {
-	firstPosition int // row of the table of positions for the first token
+	firstPosition int // row of the position table for the first token
 
-	// Of a head that classifies texts.
+	// The head that classifies texts.
 	classifies bool            // there must be one
-	mean       bool            // it reads the mean of all tokens, not the first
-	act        plan.Activation // after its first product
-	bias       bias            // of that
+	mean       bool            // it reads the mean of all tokens instead of the first
+	act        plan.Activation // after the head's first product
+	bias       bias            // of the first product
 }
 
-// classifying is adapt for the class of models with such a head.
+// classifying returns adapt for the model class with a classification head.
 func classifying(adapt func(*config, *Spec)) func(*config, *Spec) {
 	return func(c *config, s *Spec) {
 		adapt(c, s)
@@ -28,7 +28,7 @@ func classifying(adapt func(*config, *Spec)) func(*config, *Spec) {
 	}
 }
 
-// encoderLayers are all layers of block.
+// encoderLayers applies block for all layers.
 func encoderLayers(b *plan.Builder, s *Spec, w *weights, block block, x plan.Value) plan.Value {
 	for i := range s.Layers {
 		b.Layer(i)
@@ -38,8 +38,8 @@ func encoderLayers(b *plan.Builder, s *Spec, w *weights, block block, x plan.Val
 	return x
 }
 
-// bidirectional attends to the whole text, or in layers with a window to what is
-// within it on either side.
+// bidirectional attends to the whole text, or in layers with a window to the tokens within it on
+// either side.
 func bidirectional(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k, v := qkv(b, s, w, x)
 	a := plan.AttentionAttr{
@@ -50,7 +50,7 @@ func bidirectional(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
-// embedded is the table of tokens' rows.
+// embedded returns the tokens' embeddings.
 func embedded(b *plan.Builder, s *Spec, top layer) plan.Value {
 	x := b.Embed(top.weight("token_embd"))
 	if b.Cols(x) != s.Hidden {
@@ -59,8 +59,8 @@ func embedded(b *plan.Builder, s *Spec, top layer) plan.Value {
 	return x
 }
 
-// encoded ends the program with the states x of all tokens, and the head that
-// classifies texts by them where there is one.
+// encoded ends the program with the states x of all tokens and, if there is one, the classification
+// head.
 func encoded(b *plan.Builder, s *Spec, top layer, x plan.Value) {
 	e := &s.Encoder
 	if !e.classifies && (top.hub || !top.has("cls.output")) {
@@ -74,7 +74,7 @@ func encoded(b *plan.Builder, s *Spec, top layer, x plan.Value) {
 		x = b.Pick(x)
 	}
 	y := x
-	if top.hub || top.has("cls") { // llama.cpp leaves the first product of BERT's out
+	if top.hub || top.has("cls") { // llama.cpp omits the first product for BERT
 		y = b.Activate(linear(b, top, y, "cls", s.Hidden, e.bias), e.act)
 	}
 	if top.has("cls.norm") {
@@ -84,7 +84,7 @@ func encoded(b *plan.Builder, s *Spec, top layer, x plan.Value) {
 	b.Output(x, linear(b, top, y, "cls.output", s.Labels, asFound))
 }
 
-// rowsFrom is a table without its first rows.
+// rowsFrom returns a view of a table without its first rows.
 func rowsFrom(b *plan.Builder, t *tensor.Tensor, first int) *tensor.Tensor {
 	if first == 0 {
 		return t

@@ -6,8 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 )
 
-// A context is no longer than the table of positions, and of RoBERTa begins after the
-// rows that are not used.
+// A context is no longer than the table of positions; for RoBERTa, without the unused first rows.
 func TestEncoderContext(t *testing.T) {
 	for name, test := range map[string]struct {
 		m    tiny
@@ -26,7 +25,7 @@ func TestEncoderContext(t *testing.T) {
 	}
 }
 
-// What an encoder's configuration says that there is no such thing for is an error.
+// Unsupported values in an encoder's configuration are errors.
 func TestEncodersRefuse(t *testing.T) {
 	bert := func(key string, value any) tiny { return goldenModel(t, "bert").with(map[string]any{key: value}, nil) }
 	modern := func(key string, value any) tiny {

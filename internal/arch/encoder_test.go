@@ -15,14 +15,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A text of an encoder's expectation, and what transformers computes for it.
+// An encodedText is a text of an encoder's expectation, with transformers' results.
 type encodedText struct {
 	ids, types []int32
 	hidden     [][]float32
-	logits     []float32 // nil without a head
+	logits     []float32 // nil if the model has no head
 }
 
-// checkedEncoders are the cases of testdata/encoders/make.py by architecture.
+// checkedEncoders lists the cases of testdata/encoders/make.py by architecture.
 var checkedEncoders = map[string][]string{
 	"BertModel":                           {"encoders/bert", "encoders/bert-plain"},
 	"BertForSequenceClassification":       {"encoders/bert-classes", "encoders/bert-rank"},
@@ -33,8 +33,8 @@ var checkedEncoders = map[string][]string{
 	"ModernBertForSequenceClassification": {"encoders/modernbert-classes", "encoders/modernbert-rank"},
 }
 
-// encoders are the cases that testdata/encoders/make.py has written beside it: the
-// folders of models, with both of their texts.
+// encoders returns the cases that testdata/encoders/make.py has written next to it: folders of
+// models, each with both texts.
 func encoders(t *testing.T) map[string][]encodedText {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "encoders", "*", "expected.safetensors"))
@@ -87,8 +87,8 @@ func encodedTexts(t *testing.T, path string) []encodedText {
 	}
 }
 
-// encode runs texts in one step, and has the states of all tokens of each, and the
-// logits of its first.
+// encode runs texts in one step. It returns the states of all tokens and the logits of the first
+// token of each text.
 func encode(t *testing.T, b plan.Backend, p *plan.Program, activations tensor.DType, texts ...encodedText) (hidden, logits [][][]float32) {
 	t.Helper()
 	batch := &plan.Batch{Start: []int32{0}}
@@ -127,7 +127,7 @@ func encode(t *testing.T, b plan.Backend, p *plan.Program, activations tensor.DT
 	return hidden, logits
 }
 
-// pooledByMean says that the states that the head reads are the mean of all.
+// pooledByMean reports whether the head reads the mean of all states.
 func pooledByMean(p *plan.Program) bool {
 	return slices.ContainsFunc(p.Nodes, func(n plan.Node) bool {
 		a, ok := n.Attr.(plan.PickAttr)
@@ -135,7 +135,7 @@ func pooledByMean(p *plan.Program) bool {
 	})
 }
 
-// agreeStates compares a text's states with what is expected.
+// agreeStates compares a text's states with the expected ones.
 func agreeStates(t *testing.T, p *plan.Program, text *encodedText, hidden [][]float32, bound float64) {
 	t.Helper()
 	want := text.hidden
@@ -155,14 +155,14 @@ func agreeStates(t *testing.T, p *plan.Program, text *encodedText, hidden [][]fl
 	}
 }
 
-// agreeEncoded compares its logits too.
+// agreeEncoded compares states and logits.
 func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logits [][]float32, bound float64) {
 	t.Helper()
 	agreeStates(t, p, text, hidden, bound)
 	switch {
 	case text.logits == nil:
 		if p.Logits != p.Hidden {
-			t.Error("there is a head that nobody made")
+			t.Error("the program has a head that the file does not have")
 		}
 	case len(logits[0]) != len(text.logits):
 		t.Errorf("%d labels, want %d", len(logits[0]), len(text.logits))
@@ -173,8 +173,8 @@ func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logi
 	}
 }
 
-// States and logits agree with transformers', of texts alone and of pairs; and beside
-// others they have the bits that they have alone.
+// States and logits agree with transformers', for single texts and for pairs. A text's bits do not
+// depend on the other texts of the step.
 func TestEncoders(t *testing.T) {
 	for path, texts := range encoders(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -202,13 +202,13 @@ func encodes(t *testing.T, b plan.Backend, p *plan.Program, texts []encodedText)
 		besides, besideLogits := encode(t, b, p, tensor.F32, other, texts[1-i], *text, other)
 		for r := range text.ids {
 			if !slices.Equal(besides[2][r], hidden[0][r]) || !slices.Equal(besideLogits[2][r], logits[0][r]) {
-				t.Fatalf("token %d of %d has other bits beside other texts", r, len(text.ids))
+				t.Fatalf("token %d of %d has other bits among other texts", r, len(text.ids))
 			}
 		}
 	}
 }
 
-// The list of what was checked is that of the cases.
+// The list of checked cases agrees with testdata.
 func TestCheckedEncoders(t *testing.T) {
 	got := map[string][]string{}
 	for path := range encoders(t) {
@@ -226,9 +226,9 @@ func TestCheckedEncoders(t *testing.T) {
 	}
 }
 
-// ggufEncoder writes the weights of the model at path as a GGUF file with the names and
-// the keys that llama.cpp's converters give them, and the layers' matrices in blocks where
-// those are asked for.
+// ggufEncoder writes the weights of the model at path as a GGUF file with the names and keys of
+// llama.cpp's converters. blocks, if it is a quantized format, is the format of the layers'
+// matrices.
 func ggufEncoder(t *testing.T, path string, blocks tensor.DType) string {
 	t.Helper()
 	f, err := modelfile.Open(path)
@@ -270,7 +270,7 @@ func ggufEncoder(t *testing.T, path string, blocks tensor.DType) string {
 		set("rope.scaling.type", "none")
 	}
 	renamed := strings.NewReplacer(
-		// The pooler of a model without a head is left out.
+		// The pooler of a model without a head is omitted.
 		"embeddings.word_embeddings", "token_embd", "embeddings.token_type_embeddings", "token_types", "embeddings.position_embeddings", "position_embd",
 		"embeddings.LayerNorm", "token_embd_norm", "encoder.layer.", "blk.", "attention.self.query", "attn_q", "attention.self.key", "attn_k",
 		"attention.self.value", "attn_v", "attention.output.dense", "attn_output", "attention.output.LayerNorm", "attn_output_norm",
@@ -311,7 +311,7 @@ func ggufEncoder(t *testing.T, path string, blocks tensor.DType) string {
 	return to
 }
 
-// quantize gives x another format.
+// quantize converts x to another format.
 func quantize(t *testing.T, x *tensor.Tensor, d tensor.DType) {
 	t.Helper()
 	values, err := x.Float32s()
@@ -328,7 +328,7 @@ func quantize(t *testing.T, x *tensor.Tensor, d tensor.DType) {
 	}
 }
 
-// A GGUF of the same weights computes the same, and in 8 bits nearly the same.
+// A GGUF file of the same weights computes the same, and nearly the same in 8 bits.
 func TestEncodersOfGGUF(t *testing.T) {
 	for path, texts := range encoders(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestEncodersOfGGUF(t *testing.T) {
 			}
 			for i := range texts {
 				want, _ := encode(t, cpu.Reference(), quantized.Program, cpu.Rounds, texts[i])
-				agreeStates(t, quantized.Program, &texts[i], want[0], 0.1) // of the weights and of what they are multiplied with
+				agreeStates(t, quantized.Program, &texts[i], want[0], 0.1) // for rounded weights and activations
 				for name, b := range backends(t) {
 					hidden, _ := encode(t, b, quantized.Program, b.Rounds(), texts[i])
 					if rel := relative(hidden[0], want[0]); !(rel < 1e-2) {

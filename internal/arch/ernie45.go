@@ -1,7 +1,7 @@
 package arch
 
-// ERNIE 4.5 (Baidu, 2025), dense: LLaMA whose pairs turn as neighbours in every format.
-// Older checkpoints name their class otherwise.
+// ERNIE 4.5 (Baidu, 2025), dense: LLaMA with neighboring elements rotated as pairs in every format.
+// Older checkpoints have another class name.
 func init() {
 	register(architecture{
 		title: "ERNIE 4.5", about: "neighbouring pairs turned, optional biases",

@@ -1,8 +1,8 @@
 package arch
 
-// EXAONE 4.0 (LG AI Research, 2025): what attention and the feed-forward layer give is
-// normalised, and queries and keys by head. Where layers have windows, those without
-// one know no positions.
+// EXAONE 4.0 (LG AI Research, 2025): the outputs of attention and the feed-forward layer are
+// normalized, and queries and keys by head. In models with windows, layers without one have no
+// positions.
 func init() {
 	register(architecture{
 		title: "EXAONE 4.0", about: "norms after each part, normalised queries and keys, windows in three of four layers and no positions in the fourth",

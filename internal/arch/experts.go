@@ -8,25 +8,25 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Mixture is the numbers of a model's mixtures of experts (Shazeer et al.,
-// "Outrageously Large Neural Networks", 2017).
+// A Mixture holds the numbers of a model's mixtures of experts (Shazeer et al., "Outrageously Large
+// Neural Networks", 2017).
 type Mixture struct {
-	Experts   int    // 0: there are no mixtures
+	Experts   int    // 0: no mixtures
 	ExpertFFN int    // width of an expert
-	SharedFFN int    // width of what all tokens have beside their experts, 0: nothing
-	Sparse    []bool // by layer, or nil: whether it has experts; those without have a feed-forward layer
+	SharedFFN int    // width of the shared expert, which all tokens use; 0: none
+	Sparse    []bool // by layer, or nil for all: whether it has experts; other layers have a feed-forward layer
 
 	Route      plan.RouteAttr
 	ExpertGLU  plan.GLUAttr
-	Alternate  bool // gate and up are the even and the odd rows of the weight that fuses them
-	RouterBias bias // of the router's logits
-	ChoiceBias bias // added to scores to choose by
-	ExpertBias bias // of the experts' projections
-	SharedGate bias // what the shared part is gated by
+	Alternate  bool // a fused weight has gate in its even rows and up in its odd rows
+	RouterBias bias // bias of the router's logits
+	ChoiceBias bias // bias added to scores to choose experts
+	ExpertBias bias // bias of the experts' projections
+	SharedGate bias // bias of the shared expert's gate
 }
 
-// mixture reads what a file says about experts. m holds what the architecture takes
-// where the file does not say; an ExpertFFN of 0 is the width of a feed-forward layer.
+// mixture reads the keys about experts. m holds the architecture's defaults; an ExpertFFN of 0
+// stands for the width of a feed-forward layer.
 func (s *Spec) mixture(c *config, m Mixture) {
 	r := &m.Route
 	if m.ExpertFFN == 0 {
@@ -46,7 +46,7 @@ func (s *Spec) mixture(c *config, m Mixture) {
 	switch {
 	case c.err != nil:
 	case r.Used > m.Experts:
-		c.failf("%d experts for each token of %d that there are", r.Used, m.Experts)
+		c.failf("%d experts for each token, of %d experts", r.Used, m.Experts)
 	case r.Groups > 1 && (m.Experts%r.Groups != 0 || r.GroupsUsed > r.Groups || r.GroupsUsed*(m.Experts/r.Groups) < r.Used):
 		c.failf("%d of %d experts cannot be chosen from %d of %d groups", r.Used, m.Experts, r.GroupsUsed, r.Groups)
 	default:
@@ -55,7 +55,7 @@ func (s *Spec) mixture(c *config, m Mixture) {
 	s.Mixture = m
 }
 
-// scores are those of a router, by their numbers in GGUF, from 1 on.
+// scores are the router's scores by their numbers in GGUF, from 1 on.
 var scores = []plan.Score{plan.SoftmaxAll, plan.SigmoidEach, plan.SoftmaxChosen}
 
 func (m *Mixture) readGGUF(c *config, s *Spec) {
@@ -82,13 +82,13 @@ func (m *Mixture) readGGUF(c *config, s *Spec) {
 	}
 }
 
-// scoreNames are transformers' names of scores.
+// scoreNames are the names of scores in transformers.
 var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach}
 
 func (m *Mixture) readHub(c *config, s *Spec) {
 	r := &m.Route
 	for _, b := range []*bias{&m.RouterBias, &m.ChoiceBias, &m.ExpertBias, &m.SharedGate} {
-		*b = max(*b, without) // GGUF has no keys for them
+		*b = max(*b, without) // GGUF has no keys for biases
 	}
 	m.Experts = c.among(m.Experts, "num_experts", "num_local_experts", "n_routed_experts")
 	r.Used = c.among(r.Used, "num_experts_per_tok", "experts_per_token", "num_experts_per_token")
@@ -115,7 +115,7 @@ func (m *Mixture) readHub(c *config, s *Spec) {
 	}
 }
 
-// sparse says which layers have experts.
+// sparse sets the layers that have experts.
 func (s *Spec) sparse(m *Mixture, has func(layer int) bool) {
 	m.Sparse = make([]bool, min(max(s.Layers, 0), maxLayers))
 	for i := range m.Sparse {
@@ -123,7 +123,7 @@ func (s *Spec) sparse(m *Mixture, has func(layer int) bool) {
 	}
 }
 
-// among is the number of at least 1 under the first of keys that there is, or def.
+// among returns the number, at least 1, under the first of keys that the file has, or def.
 func (c *config) among(def int, keys ...string) int {
 	for _, key := range keys {
 		if c.has(key) {
@@ -136,7 +136,7 @@ func (c *config) among(def int, keys ...string) int {
 	return def
 }
 
-// experts is a layer's mixture of experts, and what all tokens have beside them.
+// experts returns the result of a layer's mixture of experts and its shared expert.
 func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	logits := linear(b, w, x, "ffn_gate_inp", s.Experts, s.RouterBias)
 	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU}
@@ -153,7 +153,7 @@ func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return b.Add(y, shared)
 }
 
-// sharedGate is the row by which a token's shared part is gated, or nil.
+// sharedGate returns the row that computes the gate of the shared expert, or nil.
 func (l layer) sharedGate(s *Spec) *tensor.Tensor {
 	const short = "ffn_gate_inp_shexp"
 	if s.SharedGate == without || s.SharedGate == asFound && !l.has(short) {
@@ -167,8 +167,8 @@ func (l layer) sharedGate(s *Spec) *tensor.Tensor {
 	return &gate
 }
 
-// gates are the experts' projections to gate and up and their biases. Both may be one
-// weight, gate first or row by row.
+// gates returns the experts' projections to gate and up, and their biases. Both may be fused in one
+// weight, gate first or in alternate rows.
 func (l layer) gates(s *Spec) (gate, up, gateBias, upBias []*tensor.Tensor) {
 	const fused = "ffn_gate_up"
 	n, ffn := s.Experts, s.ExpertFFN
@@ -198,8 +198,8 @@ func (l layer) gates(s *Spec) (gate, up, gateBias, upBias []*tensor.Tensor) {
 	return gate, up, gateBias, upBias
 }
 
-// matrices are the weights [rows, cols] of n experts, from one tensor that holds all, as
-// they are or transposed, or from one tensor for each.
+// matrices returns the weights [rows, cols] of n experts, from one tensor with all of them,
+// transposed or not, or from one tensor each.
 func (l layer) matrices(short string, n, rows, cols int) []*tensor.Tensor {
 	var list []*tensor.Tensor
 	one := func(e int) string { return l.numbered(short+"_exp", ".weight", e) }
@@ -226,7 +226,7 @@ func (l layer) matrices(short string, n, rows, cols int) []*tensor.Tensor {
 	return list
 }
 
-// stacked are the n matrices that lie one after the other in a tensor.
+// stacked returns the n matrices that a tensor holds one after the other.
 func (l layer) stacked(short string, n, rows, cols int) []*tensor.Tensor {
 	t := l.weight(short)
 	if !slices.Equal(t.Shape, []int{n, rows, cols}) {
@@ -241,14 +241,14 @@ func (l layer) stacked(short string, n, rows, cols int) []*tensor.Tensor {
 	return list
 }
 
-// vectors are the biases of n experts, which lie in one tensor, or nil.
+// vectors returns the biases of n experts, which are in one tensor, or nil.
 func (l layer) vectors(short string, n, size int, want bias) []*tensor.Tensor {
 	t := l.bias(short+"_exps", want)
 	if t == nil {
 		return nil
 	}
 	if !slices.Equal(t.Shape, []int{n, size}) || t.DType.Quantized() || t.Source != nil {
-		l.b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want plain numbers of shape [%d %d]", ErrTensor, t.Name, t.DType, t.Shape, n, size))
+		l.b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want unquantized numbers of shape [%d %d]", ErrTensor, t.Name, t.DType, t.Shape, n, size))
 	}
 	var list []*tensor.Tensor
 	for e := range n {

@@ -18,8 +18,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A mixture is a model of two layers with four experts of 32, two of which a token has,
-// by GGUF's short names; experts have a tensor each, numbered.
+// A mixture is a model of two layers with four experts of width 32, two of which each token uses,
+// by GGUF's short names. Each expert has its own numbered tensors.
 type mixture map[string]*tensor.Tensor
 
 const (
@@ -43,7 +43,7 @@ func newMixture(names map[string][]int) mixture {
 	return m
 }
 
-// join puts tensors one after the other.
+// join concatenates tensors.
 func join(shape []int, parts ...*tensor.Tensor) *tensor.Tensor {
 	w := &tensor.Tensor{DType: parts[0].DType, Shape: shape}
 	for _, p := range parts {
@@ -52,7 +52,7 @@ func join(shape []int, parts ...*tensor.Tensor) *tensor.Tensor {
 	return w
 }
 
-// stack puts what all experts have of a kind, weights or biases, into one tensor.
+// stack puts the weights or biases of a kind of all experts into one tensor.
 func (m mixture) stack(kind, suffix string) mixture {
 	for i := range tinyLayers {
 		var parts []*tensor.Tensor
@@ -69,7 +69,7 @@ func (m mixture) stack(kind, suffix string) mixture {
 	return m
 }
 
-// fuse makes one weight and one bias of an expert's gate and up, by f.
+// fuse replaces the gate and up of each expert by f(gate, up), for weights and biases.
 func (m mixture) fuse(f func(gate, up *tensor.Tensor) *tensor.Tensor) mixture {
 	for name, gate := range maps.Clone(m) {
 		if strings.Contains(name, ".ffn_gate.") {
@@ -82,14 +82,14 @@ func (m mixture) fuse(f func(gate, up *tensor.Tensor) *tensor.Tensor) mixture {
 	return m
 }
 
-// oneAfterTheOther is all rows of gate, then all of up.
+// oneAfterTheOther returns all rows of gate, then all of up.
 func oneAfterTheOther(gate, up *tensor.Tensor) *tensor.Tensor {
 	shape := slices.Clone(gate.Shape)
 	shape[0] *= 2
 	return join(shape, gate, up)
 }
 
-// rowByRow is a row of gate, one of up, and so on.
+// rowByRow returns alternate rows of gate and up.
 func rowByRow(gate, up *tensor.Tensor) *tensor.Tensor {
 	w := oneAfterTheOther(gate, up)
 	size := len(gate.Data) / gate.Shape[0]
@@ -100,7 +100,7 @@ func rowByRow(gate, up *tensor.Tensor) *tensor.Tensor {
 	return w
 }
 
-// turn exchanges rows and columns of weights of float32 of a kind.
+// turn transposes float32 weights of a kind.
 func (m mixture) turn(kind string) mixture {
 	for name, w := range m {
 		if strings.Contains(name, "."+kind+".") && len(w.Shape) == 2 {
@@ -116,8 +116,7 @@ func (m mixture) turn(kind string) mixture {
 	return m
 }
 
-// write writes the model; pairs are replacements that make a checkpoint's names of
-// GGUF's.
+// write writes the model; pairs are replacements that turn GGUF's names into a checkpoint's.
 func (m mixture) write(t *testing.T, config map[string]any, pairs ...string) string {
 	t.Helper()
 	var list []*tensor.Tensor
@@ -165,7 +164,7 @@ func same(t *testing.T, name string, got, want [][]float32) {
 	}
 }
 
-// hubMixture are the names of checkpoints by parts of GGUF's.
+// hubMixture maps parts of GGUF's names to those of checkpoints.
 var hubMixture = []string{
 	"blk.", "model.layers.", "token_embd", "model.embed_tokens", "output_norm", "model.norm", "output.weight", "lm_head.weight",
 	"attn_q_norm", "self_attn.q_norm", "attn_k_norm", "self_attn.k_norm", "attn_norm", "input_layernorm", "ffn_norm", "post_attention_layernorm",
@@ -176,8 +175,8 @@ var hubMixture = []string{
 	"ffn_gate_up_exps.bias", "mlp.experts.gate_up_proj_bias", "ffn_down_exps.bias", "mlp.experts.down_proj_bias",
 }
 
-// numbered are the names of checkpoints whose experts have a tensor each: the number
-// comes before what it is.
+// numbered returns the names for checkpoints with a tensor per expert: the number comes before the
+// kind.
 func numbered(pairs []string) []string {
 	var all []string
 	for e := range tinyExperts {
@@ -203,7 +202,7 @@ var (
 	qwen3Norms = map[string][]int{"blk.#.attn_q_norm.weight": {16}, "blk.#.attn_k_norm.weight": {16}}
 )
 
-// However a file holds the experts, they are the same.
+// All layouts of experts are the same model.
 func TestExpertLayouts(t *testing.T) {
 	make := func() mixture { return newMixture(qwen3Norms) }
 	want := make().stack("ffn_gate", "weight").stack("ffn_up", "weight").stack("ffn_down", "weight").logits(t, ggufQwen3MoE)
@@ -213,7 +212,7 @@ func TestExpertLayouts(t *testing.T) {
 	same(t, "checkpoint, gate and up in one", make().fuse(oneAfterTheOther).stack("ffn_gate_up", "weight").stack("ffn_down", "weight").logits(t, hubQwen3MoE, hubMixture...), want)
 }
 
-// with is a configuration with another value.
+// with returns the configuration with another value.
 func with(config map[string]any, key string, value any) map[string]any {
 	config = maps.Clone(config)
 	config[key] = value
@@ -236,14 +235,14 @@ var (
 	hubGPTOSSNames = append([]string{"ffn_gate_inp", "mlp.router"}, hubMixture...)
 )
 
-// joined joins configurations or shapes.
+// joined returns the union of configurations or shapes.
 func joined[V any](a, b map[string]V) map[string]V {
 	a = maps.Clone(a)
 	maps.Copy(a, b)
 	return a
 }
 
-// ggufGPTOSSFile is the model as GGUF has it.
+// ggufGPTOSSFile returns the model with GGUF's layout.
 func ggufGPTOSSFile(m mixture) mixture {
 	for _, kind := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
 		m.stack(kind, "weight").stack(kind, "bias")
@@ -256,7 +255,7 @@ func ggufGPTOSSFile(m mixture) mixture {
 	return m
 }
 
-// Both layouts of gpt-oss' checkpoints, and GGUF's.
+// Both layouts of gpt-oss's checkpoints, and GGUF's, are the same model.
 func TestGPTOSSLayouts(t *testing.T) {
 	make := func() mixture { return newMixture(gptOSSBiases) }
 	fused := func(m mixture) mixture {
@@ -268,8 +267,7 @@ func TestGPTOSSLayouts(t *testing.T) {
 	}
 	same(t, "transposed", fused(make()).logits(t, hubGPTOSS, hubGPTOSSNames...), ggufGPTOSSFile(make()).logits(t, ggufGPTOSS))
 
-	// In MXFP4: blocks and scales against the values that they stand for, and against
-	// GGUF's blocks.
+	// In MXFP4, blocks and scales equal the values that they stand for, and GGUF's blocks.
 	l := modeltest.LayoutOf(t, "mxfp4")
 	packed, plain := make().fuse(rowByRow), make().fuse(rowByRow)
 	for name, w := range maps.Clone(packed) {
@@ -300,7 +298,7 @@ func TestGPTOSSLayouts(t *testing.T) {
 	}
 }
 
-// floats is a tensor of those values.
+// floats returns a tensor of those values.
 func floats(name string, values []float32, shape ...int) *tensor.Tensor {
 	w := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: shape, Data: make([]byte, 0, 4*len(values))}
 	for _, v := range values {
@@ -310,7 +308,7 @@ func floats(name string, values []float32, shape ...int) *tensor.Tensor {
 	return w
 }
 
-// A number that is not finite is found behind every view of a tensor.
+// A number that is not finite is found through every view of a tensor.
 func TestExpertNotFinite(t *testing.T) {
 	m := newMixture(gptOSSBiases).fuse(rowByRow)
 	for _, kind := range []string{"ffn_gate_up", "ffn_down"} {
@@ -334,8 +332,8 @@ func TestExpertNotFinite(t *testing.T) {
 	}
 }
 
-// Experts that are not what the configuration says, and routers of kinds that nobody
-// knows, are errors with names and numbers.
+// Experts that do not match the configuration, and unknown kinds of routers, are errors with names
+// and numbers.
 func TestExpertErrors(t *testing.T) {
 	stacked := func() mixture {
 		return newMixture(qwen3Norms).stack("ffn_gate", "weight").stack("ffn_up", "weight").stack("ffn_down", "weight")
@@ -362,11 +360,11 @@ func TestExpertErrors(t *testing.T) {
 		{"more experts than the configuration says", hub("num_experts", 3), arch.ErrTensor, "want 3 rows"},
 		{"experts of another width", gguf("expert_feed_forward_length", 16), arch.ErrTensor, "blk.0.ffn_gate_exps.weight has shape [4 32 64], want [4 16 64]"},
 		{"no number of experts", gguf("expert_count", 0), arch.ErrConfig, "expert_count is 0"},
-		{"more experts for a token than there are", gguf("expert_used_count", 5), arch.ErrConfig, "5 experts for each token of 4"},
+		{"more experts for a token than there are", gguf("expert_used_count", 5), arch.ErrConfig, "5 experts for each token, of 4"},
 		{"a router's kind that has no name", gguf("expert_gating_func", 4), arch.ErrConfig, "expert_gating_func is 4; the nearest known are 1 (softmax)"},
-		{"a router's kind that nobody knows", hub("scoring_func", "softmin"), arch.ErrConfig, `scoring_func is "softmin"; the nearest known are "softmax", "sigmoid"`},
+		{"an unknown kind of router", hub("scoring_func", "softmin"), arch.ErrConfig, `scoring_func is "softmin"; the nearest known are "softmax", "sigmoid"`},
 		{"groups that do not divide the experts", hub("n_group", 3), arch.ErrConfig, "from 0 of 3 groups"},
-		{"experts where there are none", gguf("general.architecture", "qwen3"), arch.ErrConfig, "expert_count"},
+		{"experts in an architecture without any", gguf("general.architecture", "qwen3"), arch.ErrConfig, "expert_count"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, c.path, c.is, c.says) })
 	}

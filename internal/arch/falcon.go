@@ -6,10 +6,9 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Falcon (Almazrouei et al., "The Falcon Series of Open Language Models", 2023):
-// attention beside the feed-forward layer, with one norm for both or one each, and keys
-// and values that all or many heads share. Checkpoints keep those that share a head of
-// keys together with it.
+// Falcon (Almazrouei et al., "The Falcon Series of Open Language Models", 2023): attention and the
+// feed-forward layer in parallel, with one norm for both or one each. All or many query heads share
+// a key/value head. Checkpoints store the query heads that share a key/value head next to it.
 func init() {
 	a := architecture{
 		gguf: "falcon", hub: "FalconForCausalLM", kind: "falcon", adapt: falcon, block: falconLayer, norm: plan.LayerNorm,
@@ -30,7 +29,7 @@ func init() {
 		title: "Falcon 1 and 2", about: "attention and feed-forward side by side, few key/value heads, three layouts of the fused weight",
 	}
 	register(a)
-	// What the first checkpoints call themselves.
+	// The names in the first checkpoints.
 	a.gguf, a.hub, a.keys, a.title = "", "RWForCausalLM", maps.Clone(a.keys), "Falcon 1, the first checkpoints"
 	a.keys["num_key_value_heads"] = "n_head_kv"
 	for _, a.kind = range []string{"RefinedWebModel", "RefinedWeb"} {

@@ -6,9 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Gemma (Gemma team, 2024): embeddings grow by the root of their width, the feed-forward
-// layer's gate is a GELU, and the weights of norms are less by one than what they
-// multiply with; GGUF has the sum.
+// Gemma (Gemma team, 2024): embeddings are scaled by the root of their width, the feed-forward
+// layer's gate is a GELU, and norms multiply by 1 plus their weight. GGUF stores the sum.
 func init() {
 	register(architecture{
 		title: "Gemma", about: "embeddings scaled by the root of their width, norms that multiply by 1+w, GELU gates",
@@ -33,8 +32,9 @@ func gemma(c *config, s *Spec) {
 	}
 }
 
-// gemmaScale reads the width by whose root scores are divided. GGUF has no key for it:
-// it is that of a head, and in the largest model the average of the stream's.
+// gemmaScale reads the width by whose root scores are divided. GGUF has no key for it: it is the
+// width of a head, except in the largest model, where it is the width of the residual stream
+// divided by the number of heads.
 func gemmaScale(c *config, s *Spec, layersOfLargest int) {
 	width := float64(s.HeadDim)
 	switch {

@@ -1,7 +1,7 @@
 package arch
 
-// Gemma 2 (Gemma team, 2024): Gemma with norms before and after each part, softcaps of
-// scores and logits, and a window in every second layer.
+// Gemma 2 (Gemma team, 2024): Gemma with norms before and after each part, softcaps of scores and
+// logits, and a window in every second layer.
 func init() {
 	register(architecture{
 		title: "Gemma 2", about: "norms before and after each part, softcaps of scores and logits, a window in every second layer",

@@ -2,9 +2,9 @@ package arch
 
 import "cmp"
 
-// Gemma 3 (Gemma team, 2025), of text: Gemma 2 with normalised queries and keys in place
-// of softcaps. Five of six layers have a window, and turn heads by a base of their own
-// that is never stretched.
+// Gemma 3 (Gemma team, 2025), text only: Gemma 2 with normalized queries and keys instead of
+// softcaps. Five of six layers have a window and their own rope base, whose frequencies are never
+// scaled.
 func init() {
 	register(architecture{
 		title: "Gemma 3 (text)", about: "normalised queries and keys, windows in five of six layers with a rope base of their own",

@@ -1,7 +1,7 @@
 package arch
 
-// GLM-4-0414 (Z.ai, 2025): norms before and after each part, half of a head turned, pairs as
-// neighbours, and gate and up in one weight.
+// GLM-4-0414 (Z.ai, 2025): norms before and after each part, half of each head rotated, in
+// neighboring pairs, and gate and up in one weight.
 func init() {
 	register(architecture{
 		title: "GLM-4-0414", about: "norms before and after each part, half of a head turned, neighbouring pairs",
@@ -16,7 +16,7 @@ func init() {
 
 func glm4(c *config, s *Spec) {
 	s.Partial = 0.5
-	// Files for images besides text, whose positions have parts, are permuted.
+	// Files of vision models, whose positions have several parts, are permuted.
 	s.Rope.Interleaved = !c.gguf || !c.has("rope.dimension_sections")
 	s.epsilon(c, 1.5625e-7)
 	s.headDim(c, 128)

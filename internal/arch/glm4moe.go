@@ -2,10 +2,10 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// GLM-4.5 and later (Zeng et al., "GLM-4.5: Agentic, Reasoning, and Coding (ARC)
-// Foundation Models", 2025): experts chosen by sigmoids and a bias, as in DeepSeek-V3,
-// and one that is shared, from the second layer or so on. Half of a head is turned. The layers
-// that predict further tokens are left out.
+// GLM-4.5 and later (Zeng et al., "GLM-4.5: Agentic, Reasoning, and Coding (ARC) Foundation
+// Models", 2025): experts chosen by sigmoids and a bias, as in DeepSeek-V3, and a shared expert, in
+// all but the first layers. Half of each head is rotated. The layers that predict further tokens
+// are omitted.
 func init() {
 	register(architecture{
 		title: "GLM-4.5, 4.6", about: "experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",

@@ -20,15 +20,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A goldenPlan is a file of testdata: a head, which is a tiny model, and the program that it
-// becomes. docs/add-an-architecture.md has its format.
+// A goldenPlan is a file of testdata: a head, which describes a tiny model, and the model's
+// program. docs/add-an-architecture.md describes the format.
 type goldenPlan struct {
-	head    string // with the line that ends it
+	head    string // including the line that ends it
 	model   tiny
 	program string
 }
 
-// plans are the names of all.
+// plans returns the names of all golden plans.
 func plans(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(planPath("*"))
@@ -59,7 +59,7 @@ func readPlan(t *testing.T, name string) goldenPlan {
 	return p
 }
 
-// goldenModel is the tiny model of a plan.
+// goldenModel returns the tiny model of a plan.
 func goldenModel(t *testing.T, name string) tiny {
 	t.Helper()
 	return readPlan(t, name).model
@@ -69,7 +69,7 @@ var tensorLine = regexp.MustCompile(`^(\S+) \[(\d+(?: \d+)*)\](?: (\S+))?$`)
 
 func parsePlan(text string) (goldenPlan, error) {
 	const tensors, program = "\ntensors\n", "\nprogram\n"
-	if strings.HasSuffix(text, "\nprogram") { // nothing is written yet
+	if strings.HasSuffix(text, "\nprogram") { // no program written yet
 		text += "\n"
 	}
 	head, rest, ok := strings.Cut(text, program)
@@ -104,7 +104,7 @@ func parsePlan(text string) (goldenPlan, error) {
 			return goldenPlan{}, fmt.Errorf("tensors: %q is not a name, a shape such as [32 16], and a format where it is not F32", line)
 		}
 		if _, twice := p.model.tensors[part[1]]; twice {
-			return goldenPlan{}, fmt.Errorf("tensors: %s stands twice", part[1])
+			return goldenPlan{}, fmt.Errorf("tensors: %s is listed twice", part[1])
 		}
 		for n := range strings.FieldsSeq(part[2]) {
 			size, err := strconv.Atoi(n)
@@ -122,8 +122,8 @@ func parsePlan(text string) (goldenPlan, error) {
 	return p, nil
 }
 
-// ggufTyped is a value of JSON with a type of GGUF's: a number without a point or an
-// exponent is an integer, and lists are of one type.
+// ggufTyped converts a JSON value to a type of GGUF: a number without a point or an exponent is an
+// integer, and the elements of a list have one type.
 func ggufTyped(value any) (any, error) {
 	switch v := value.(type) {
 	case string, bool:
@@ -171,7 +171,7 @@ func listOf[From, To any](list []any, convert func(From) To) ([]To, error) {
 	return all, nil
 }
 
-// An architecture is reviewed as the program that it becomes.
+// The program of each architecture equals the reviewed one.
 func TestPrograms(t *testing.T) {
 	for _, name := range plans(t) {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// sameAsGolden compares a program with that of testdata.
+// sameAsGolden compares a program with that in testdata.
 func sameAsGolden(t *testing.T, name string, m *arch.Model) {
 	t.Helper()
 	if d := gocmp.Diff(readPlan(t, name).program, m.Program.String()); d != "" {
@@ -198,8 +198,7 @@ func sameAsGolden(t *testing.T, name string, m *arch.Model) {
 	}
 }
 
-// alsoNamed are classes that are another's by a name of their own, and the plan that is
-// theirs as well.
+// alsoNamed maps further class names of an architecture to the plan that covers them.
 var alsoNamed = map[string]string{
 	"CamembertForSequenceClassification": "xlm-roberta-rank",
 	"CamembertModel":                     "roberta",
@@ -208,7 +207,7 @@ var alsoNamed = map[string]string{
 	"XLMRobertaModel":                    "roberta",
 }
 
-// Whatever name of an architecture's a file may have, there is a plan for.
+// Every name of an architecture is covered by a plan.
 func TestPlanOfEachArchitecture(t *testing.T) {
 	var named []string
 	for _, name := range plans(t) {
@@ -232,7 +231,7 @@ func TestPlanOfEachArchitecture(t *testing.T) {
 	}
 }
 
-// A head says what a model file has, to the type.
+// A head describes a model file, including the types of its values.
 func TestHead(t *testing.T) {
 	p, err := parsePlan("config gguf\n{\"a\": 1000, \"b\": 1000.0, \"c\": 1e3,\n \"d\": [true, false], \"e\": [1, 2], \"f\": [1.0, 0.5], \"g\": \"tensors\"}\ntensors\nx.#.w [2 32] Q8_0\ny [3]\nprogram")
 	if err != nil {
@@ -266,7 +265,7 @@ func TestHead(t *testing.T) {
 		"config gguf\n{\"a\": []}\ntensors\nprogram\n":         "no type",
 		"config\n{}\ntensors\nx 1 2\nprogram\n":                "is not a name, a shape",
 		"config\n{}\ntensors\nx [1 2] Q9\nprogram\n":           "tensors: x: ",
-		"config\n{}\ntensors\nx [1 2]\nx [1 2] F16\nprogram\n": "tensors: x stands twice",
+		"config\n{}\ntensors\nx [1 2]\nx [1 2] F16\nprogram\n": "tensors: x is listed twice",
 	} {
 		if _, err := parsePlan(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want %q", text, err, says)

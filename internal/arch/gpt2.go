@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019):
-// learned positions and layers without gates. Checkpoints keep weights as [in, out].
+// GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): learned
+// positions and feed-forward layers without gates. Checkpoints store weights as [in, out].
 func init() {
 	register(architecture{
 		title: "GPT-2", about: "learned positions, LayerNorm, no gate; transposed weights in safetensors",

@@ -2,8 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// GPT-J (Wang and Komatsuzaki, "GPT-J-6B", 2021): attention beside the feed-forward
-// layer, one norm for both, and the first elements of each head turned as neighbours.
+// GPT-J (Wang and Komatsuzaki, "GPT-J-6B", 2021): attention and the feed-forward layer in parallel,
+// one norm for both, and the first elements of each head rotated in neighboring pairs.
 func init() {
 	register(architecture{
 		title: "GPT-J", about: "attention and feed-forward side by side after one LayerNorm, neighbouring pairs of a part of a head turned",
@@ -28,8 +28,8 @@ func gptj(c *config, s *Spec) {
 	s.MLPBias, s.HeadBias = required, required
 	s.Rope.Interleaved = true
 	if c.m.Type("rotary_dim") == "null" {
-		c.failf("rotary_dim is null, want how many elements of a head are turned")
+		c.failf("rotary_dim is null, want the number of elements of a head to rotate")
 	}
 	turned := c.integer("rotary_dim", 64)
-	s.Partial = (float64(turned) + 0.5) / float64(s.HeadDim) // what is left of a product is cut off
+	s.Partial = (float64(turned) + 0.5) / float64(s.HeadDim) // the product with HeadDim is truncated
 }

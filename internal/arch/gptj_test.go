@@ -18,8 +18,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// GPT-J is the Phi whose heads turn halves: with the rows of queries and keys in the
-// other order and biases of zero, it gives the same logits.
+// GPT-J with the rows of queries and keys permuted, and with zero biases, gives the same logits as
+// Phi.
 func TestGPTJIsPhi(t *testing.T) {
 	const dim, turned = 8, 6
 	f, m := built(t, goldenModel(t, "gptj-hub"))
@@ -64,7 +64,7 @@ func TestGPTJIsPhi(t *testing.T) {
 	}
 }
 
-// phiFolder writes a checkpoint.
+// phiFolder writes a checkpoint of Phi.
 func phiFolder(t *testing.T, config map[string]any, tensors map[string]*tensor.Tensor) string {
 	t.Helper()
 	var list []*tensor.Tensor
@@ -88,7 +88,7 @@ func phiFolder(t *testing.T, config map[string]any, tensors map[string]*tensor.T
 	return dir
 }
 
-// logitsOfTiny are those of some tokens.
+// logitsOfTiny returns the logits of some tokens.
 func logitsOfTiny(t *testing.T, m *arch.Model) [][]float32 {
 	t.Helper()
 	r, err := plantest.NewRunner(cpu.New(2), m.Program, plantest.LimitsFor(m.Program, 8, 1, 64, 4, plan.Limits{Cache: tensor.F32}))

@@ -2,9 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// GPT-NeoX (Black et al., "GPT-NeoX-20B: An Open-Source Autoregressive Language Model",
-// 2022), and Pythia: attention beside the feed-forward layer, each with a norm of its
-// own. Checkpoints keep the queries, keys and values of a head together.
+// GPT-NeoX (Black et al., "GPT-NeoX-20B: An Open-Source Autoregressive Language Model", 2022), and
+// Pythia: attention and the feed-forward layer in parallel, each with its own norm. Checkpoints
+// store the queries, keys and values of a head together.
 func init() {
 	register(architecture{
 		title: "GPT-NeoX, Pythia", about: "attention and feed-forward side by side, each with its norm; a quarter of a head turned; queries, keys and values of a head in one weight",

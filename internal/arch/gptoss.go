@@ -2,10 +2,10 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// gpt-oss (OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025): biases everywhere, a
-// sink for each head, a window on every other layer, and experts whose gated unit is
-// clamped and shifted. Its checkpoints hold experts in MXFP4, [out, in], or in bf16,
-// transposed, with gate and up row by row.
+// gpt-oss (OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025): biases everywhere, a sink for
+// each head, a window in every second layer, and experts whose gated unit is clamped and shifted.
+// Checkpoints store experts in MXFP4, [out, in], or in bf16, transposed, with gate and up in
+// alternate rows.
 func init() {
 	register(architecture{
 		title: "gpt-oss", about: "sinks, windows in every second layer, experts with biases and clamped gates, also in MXFP4",
@@ -41,7 +41,7 @@ func gptOSS(c *config, s *Spec) {
 			c.failf("swiglu_alpha is %v; supported is 1.702", alpha)
 		}
 		if !c.hasAny("rope_parameters.") && !c.hasAny("rope_scaling.") {
-			c.failf("neither rope_parameters nor rope_scaling is there")
+			c.failf("both rope_parameters and rope_scaling are missing")
 		}
 	}
 	s.mixture(c, Mixture{

@@ -1,8 +1,8 @@
 package arch
 
-// Granite 3 (IBM, "Granite 3.0 Language Models", 2024): LLaMA with four multipliers, of
-// embeddings, of scores, of what is added to the residual stream, and, as a divisor, of
-// logits. GGUF permutes its queries and keys as LLaMA's.
+// Granite 3 (IBM, "Granite 3.0 Language Models", 2024): LLaMA with four multipliers: of embeddings,
+// of scores, of outputs added to the residual stream, and, as a divisor, of logits. GGUF permutes
+// its queries and keys as for LLaMA.
 func init() {
 	register(architecture{
 		title: "Granite 3", about: "multipliers of embeddings, scores, residuals and logits",
@@ -30,7 +30,7 @@ func graniteScales(c *config, s *Spec) {
 	s.AttentionScale = c.optional("attention.scale")
 	s.ResidualScale = c.number("residual_scale", 1)
 	s.LogitScale = 1 / c.number("logit_scale", -1)
-	if !c.flag("rope.scaling.finetuned", true) { // how such files say that there are no positions
+	if !c.flag("rope.scaling.finetuned", true) { // GGUF's sign that there are no positions
 		s.Unturned = make([]bool, len(s.Windows))
 		for i := range s.Unturned {
 			s.Unturned[i] = true

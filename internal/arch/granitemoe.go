@@ -2,8 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Granite 3 MoE (IBM, "Granite 3.0 Language Models", 2024): Granite with experts, whose
-// gates and ups lie in one tensor, and in some models a part that all tokens share.
+// Granite 3 MoE (IBM, "Granite 3.0 Language Models", 2024): Granite with experts, whose gates and
+// ups are in one tensor, and in some models a shared expert.
 func init() {
 	a := architecture{
 		gguf: "granitemoe", hub: "GraniteMoeForCausalLM", kind: "granitemoe", adapt: graniteMoE, block: prenorm,

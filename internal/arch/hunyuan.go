@@ -1,7 +1,7 @@
 package arch
 
-// Hunyuan (Tencent, model card, 2025), dense: queries and keys are normalised by head after
-// they are turned.
+// Hunyuan (Tencent, model card, 2025), dense: queries and keys are normalized by head after they
+// are rotated.
 func init() {
 	register(architecture{
 		title: "Hunyuan (dense)", about: "queries and keys normalised after they are turned",

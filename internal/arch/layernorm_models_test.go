@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 )
 
-// bare is a checkpoint of the model without its head, whose names lack what they begin with.
+// bare returns a checkpoint of the model without its head, whose names lack the prefix.
 func bare(m tiny, base string) tiny {
 	tensors := map[string][]int{}
 	for name, shape := range m.tensors {
@@ -19,7 +19,7 @@ func bare(m tiny, base string) tiny {
 	return m
 }
 
-// A checkpoint of other names, or in the other style of its configuration, is the same program.
+// A checkpoint with other names, or in the other style of config.json, has the same program.
 func TestSamePrograms(t *testing.T) {
 	epoch := goldenModel(t, "stablelm-hub").with(map[string]any{"architectures": []string{"StableLMEpochForCausalLM"}, "layer_norm_eps": nil, "norm_eps": 1e-5, "rope_pct": 0.25}, nil)
 	first := goldenModel(t, "falcon-hub-groups").with(map[string]any{
@@ -80,15 +80,15 @@ func TestLayerNormErrors(t *testing.T) {
 		{"bias of the head", shape(goldenModel(t, "phi-hub"), "lm_head.bias", nil), arch.ErrTensor, "lm_head.bias is missing"},
 		{"norm of the feed-forward layer", shape(goldenModel(t, "falcon-hub-groups"), "transformer.h.0.ln_mlp.weight", nil), arch.ErrTensor, "transformer.h.0.ln_mlp.weight is missing"},
 		{"norms of heads", shape(goldenModel(t, "stablelm-hub"), "model.layers.0.self_attn.q_layernorm.norms.3.weight", nil), arch.ErrTensor, "model.layers.0.self_attn.q_layernorm.norms.3.weight is missing"},
-		{"more norms than heads", shape(goldenModel(t, "stablelm-hub"), "model.layers.0.self_attn.k_layernorm.norms.2.weight", []int{8}), arch.ErrTensor, "no use for model.layers.0.self_attn.k_layernorm.norms.2.weight"},
+		{"more norms than heads", shape(goldenModel(t, "stablelm-hub"), "model.layers.0.self_attn.k_layernorm.norms.2.weight", []int{8}), arch.ErrTensor, "does not use model.layers.0.self_attn.k_layernorm.norms.2.weight"},
 		{"norm of a head", shape(goldenModel(t, "stablelm-hub"), "model.layers.0.self_attn.q_layernorm.norms.1.weight", []int{9}), arch.ErrTensor, "has shape [9], want [8]"},
 		{"norms of fewer heads", shape(goldenModel(t, "stablelm-gguf"), "blk.1.attn_q_norm.weight", []int{3, 8}), arch.ErrTensor, "blk.1.attn_q_norm.weight has shape [3 8], want 4 vectors of 8"},
 		{"sequential without its norm", config(goldenModel(t, "stablelm-hub"), "use_parallel_residual", false), arch.ErrTensor, "model.layers.0.post_attention_layernorm.weight is missing"},
-		{"gate without use", shape(goldenModel(t, "nemotron-hub"), "model.layers.0.mlp.gate_proj.weight", []int{48, 32}), arch.ErrTensor, "no use for model.layers.0.mlp.gate_proj.weight"},
+		{"gate without use", shape(goldenModel(t, "nemotron-hub"), "model.layers.0.mlp.gate_proj.weight", []int{48, 32}), arch.ErrTensor, "does not use model.layers.0.mlp.gate_proj.weight"},
 	})
 }
 
-// Norms that a checkpoint holds less one are the GGUF's.
+// Norms that a checkpoint stores minus one equal GGUF's.
 func TestNormsLessOne(t *testing.T) {
 	built, err := buildFile(t, goldenModel(t, "nemotron-hub").write(t))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestNormsLessOne(t *testing.T) {
 		for _, v := range values {
 			mean += float64(v) / float64(len(values))
 		}
-		if math.Abs(mean-1) > 0.2 { // of 32 values about 0
+		if math.Abs(mean-1) > 0.2 { // random values have a mean of about 0, not 1
 			t.Errorf("%s: the weights' mean is %v, want about 1", n.Weight.Name, mean)
 		}
 	}

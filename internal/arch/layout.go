@@ -6,25 +6,25 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A layout makes the tensor that formulas take of one that checkpoints keep in another
-// order. Nothing is moved before a backend asks for rows.
+// A layout converts a checkpoint's tensor to the layout that formulas use. It moves nothing before
+// a backend reads rows.
 type layout func(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error)
 
-// transposed is for weights that are kept as [in, out]. A bias has no other side.
+// transposed converts weights that are stored as [in, out]. Biases stay as they are.
 func transposed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if len(t.Shape) != 2 {
 		return t, nil
 	}
 	if t.DType.BlockLen() != 1 || t.Source != nil {
-		return nil, fmt.Errorf("%w: %s is kept with rows and columns exchanged, which is supported for plain numbers, not for %v", ErrTensor, t.Name, t.DType)
+		return nil, fmt.Errorf("%w: %s is stored transposed, which is supported for unquantized numbers, not for %v", ErrTensor, t.Name, t.DType)
 	}
 	rows, cols := t.Shape[1], t.Shape[0]
 	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}, nil
 }
 
-// grouped is for queries, keys and values in one weight, or bias, by key/value head: the
-// heads of queries that share it, the head of keys, that of values. They are taken
-// after each other: all queries, all keys, all values.
+// grouped converts a fused weight or bias of queries, keys and values that is stored by key/value
+// head: the query heads that share it, the key head, the value head. The result has all queries,
+// then all keys, then all values.
 func grouped(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if rows := (s.Heads + 2*s.KVHeads) * s.HeadDim; len(t.Shape) == 0 || len(t.Shape) > 2 || t.Shape[0] != rows {
 		return nil, fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, t.Name, t.Shape, rows)
@@ -42,14 +42,13 @@ func grouped(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return reordered(t, blocks, s.HeadDim)
 }
 
-// reordered is a matrix or a vector with its blocks of size rows, or elements, in that
-// order.
+// reordered returns a matrix or a vector with its blocks of size rows, or elements, in that order.
 func reordered(t *tensor.Tensor, blocks []int, size int) (*tensor.Tensor, error) {
 	if len(t.Shape) == 2 {
 		return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Source: moved{t, blocks, size}}, nil
 	}
 	if t.DType.BlockLen() != 1 || t.Source != nil {
-		return nil, fmt.Errorf("%w: %s is %v, want plain numbers", ErrTensor, t.Name, t.DType)
+		return nil, fmt.Errorf("%w: %s is %v, want unquantized numbers", ErrTensor, t.Name, t.DType)
 	}
 	v := &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: make([]byte, 0, len(t.Data))}
 	bytes := size * t.DType.BlockBytes()
@@ -59,7 +58,7 @@ func reordered(t *tensor.Tensor, blocks []int, size int) (*tensor.Tensor, error)
 	return v, nil
 }
 
-// moved are the rows of a matrix in another order: block i of size rows is block
+// moved is a source of the rows of a matrix in another order: block i of size rows is block
 // blocks[i] of the matrix.
 type moved struct {
 	of     *tensor.Tensor
@@ -67,10 +66,10 @@ type moved struct {
 	size   int
 }
 
-// Parts is the matrix.
+// Parts implements [tensor.Source].
 func (m moved) Parts() []*tensor.Tensor { return []*tensor.Tensor{m.of} }
 
-// ReadRows reads what of each block lies between lo and hi.
+// ReadRows implements [tensor.Source]. It reads the part of each block between lo and hi.
 func (m moved) ReadRows(dst []byte, lo, hi int) error {
 	rest, bytes := dst, m.of.RowBytes()
 	for lo < hi {
@@ -84,8 +83,8 @@ func (m moved) ReadRows(dst []byte, lo, hi int) error {
 	return finite(m.of, dst)
 }
 
-// finite checks rows made of t's, and says where in t the first number is that is not
-// finite. A source has checked its own.
+// finite checks rows made from t. The error says where in t the first number is that is not finite.
+// Rows of a source are not checked again.
 func finite(t *tensor.Tensor, rows []byte) error {
 	if t.Source != nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// built is a tiny's file and its program.
+// built returns a tiny's file and its program.
 func built(t *testing.T, m tiny) (*modelfile.File, *arch.Model) {
 	t.Helper()
 	f, err := modelfile.Open(m.write(t))
@@ -34,7 +34,7 @@ func built(t *testing.T, m tiny) (*modelfile.File, *arch.Model) {
 	return f, model
 }
 
-// values are those of the program's weight or bias of that name.
+// values returns the values of the program's weight or bias of that name.
 func values(t *testing.T, p *plan.Program, name string) []float32 {
 	t.Helper()
 	for _, w := range p.Weights() {
@@ -50,8 +50,7 @@ func values(t *testing.T, p *plan.Program, name string) []float32 {
 	return nil
 }
 
-// Queries, keys and values that a checkpoint keeps by head are each taken whole, rows
-// and biases.
+// Queries, keys and values that a checkpoint stores by head are separated, rows and biases.
 func TestGrouped(t *testing.T) {
 	const dim = 8
 	perHead := func(part int) func(head int) int { return func(h int) int { return 3*h + part } }
@@ -59,7 +58,7 @@ func TestGrouped(t *testing.T) {
 		name  string
 		model tiny
 		of    string
-		parts map[string]func(head int) int // by rows: which block of the file's the head's is
+		parts map[string]func(head int) int // by row name: the file's block for each head
 	}{
 		{"heads of their own", goldenModel(t, "gptneox-hub"), "gpt_neox.layers.1.attention.query_key_value", map[string]func(int) int{
 			"[0:32]": perHead(0), "[32:64]": perHead(1), "[64:96]": perHead(2),
@@ -99,7 +98,7 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// A weight that is kept as [in, out] is taken as [out, in].
+// A weight stored as [in, out] becomes [out, in].
 func TestTransposed(t *testing.T) {
 	f, model := built(t, goldenModel(t, "gpt2-hub"))
 	for _, c := range []struct{ name, rows string }{{"attn.c_attn", "[32:64]"}, {"attn.c_proj", ""}, {"mlp.c_fc", ""}, {"mlp.c_proj", ""}} {
@@ -125,7 +124,7 @@ func TestTransposed(t *testing.T) {
 	}
 }
 
-// Whatever rows are asked for, they are those of the whole.
+// Any range of rows equals that of the whole tensor.
 func TestRowsOfLayouts(t *testing.T) {
 	for _, m := range []tiny{goldenModel(t, "gpt2-hub"), goldenModel(t, "gptneox-hub"), goldenModel(t, "falcon-hub-groups")} {
 		_, model := built(t, m)
@@ -156,7 +155,7 @@ func TestRowsOfLayouts(t *testing.T) {
 	}
 }
 
-// A number that is not finite is found in the file's own tensor.
+// The error of a number that is not finite names the file's own tensor.
 func TestNotFiniteInLayouts(t *testing.T) {
 	for _, c := range []struct {
 		model tiny
@@ -186,7 +185,7 @@ func TestNotFiniteInLayouts(t *testing.T) {
 	}
 }
 
-// spoil writes v in the place of an element of a tensor of a folder's file.
+// spoil overwrites an element of a tensor in a folder's file with v.
 func spoil(t *testing.T, folder, name string, element int, v float32) {
 	t.Helper()
 	f, err := modelfile.Open(folder)

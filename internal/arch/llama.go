@@ -1,8 +1,8 @@
 package arch
 
-// LLaMA (Touvron et al., 2023) and what is shaped like it. GGUF keeps the rows
-// of its query and key weights permuted, so that pairs turn as neighbours; the
-// same files carry Mistral's models, those with experts too.
+// LLaMA (Touvron et al., 2023) and models with the same structure. GGUF permutes the rows of its
+// query and key weights, so that neighboring elements are rotated as pairs. Mistral's models, also
+// those with experts, use the same GGUF architecture.
 func init() {
 	register(architecture{title: "LLaMA 1 to 3, Mistral", about: "the model that the others differ from", gguf: "llama", hub: "LlamaForCausalLM", kind: "llama", adapt: llama, block: prenorm})
 }

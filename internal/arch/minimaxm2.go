@@ -2,9 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// MiniMax-M2 (MiniMax, 2025, the model card of MiniMaxAI/MiniMax-M2): experts chosen by
-// sigmoids and a bias, none shared; queries and keys are normalised over all heads
-// together, and of a head a part is turned.
+// MiniMax-M2 (MiniMax, 2025, the model card of MiniMaxAI/MiniMax-M2): experts chosen by sigmoids
+// and a bias, no shared expert. Queries and keys are normalized over all heads together, and a part
+// of each head is rotated.
 func init() {
 	register(architecture{
 		title: "MiniMax-M2", about: "experts by sigmoid with a bias to choose by; queries and keys normalised over all heads",

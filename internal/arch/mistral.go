@@ -1,7 +1,7 @@
 package arch
 
-// Mistral (Jiang et al., 2023): LLaMA with every layer's attention limited to a
-// window. In GGUF its models are called llama.
+// Mistral (Jiang et al., 2023): LLaMA with a window in every layer. In GGUF its models are called
+// llama.
 func init() {
 	register(architecture{title: "Mistral", about: "every layer with a window; its files in GGUF are LLaMA's", hub: "MistralForCausalLM", kind: "mistral", adapt: mistral, block: prenorm})
 }

@@ -2,8 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with experts in the place
-// of every feed-forward layer. In GGUF its models are called llama.
+// Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with experts in place of every
+// feed-forward layer. In GGUF its models are called llama.
 func init() {
 	register(architecture{
 		title: "Mixtral", about: "a mixture of experts in every layer; its files in GGUF are LLaMA's",
@@ -11,7 +11,7 @@ func init() {
 	})
 }
 
-// blockSparse is what Mixtral calls the parts of a mixture.
+// blockSparse holds Mixtral's names for the parts of a mixture.
 var blockSparse = names{
 	"ffn_gate_inp": "*layers.#.block_sparse_moe.gate",
 	"ffn_gate_exp": "*layers.#.block_sparse_moe.experts.@.w1",

@@ -2,10 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): rotary positions,
-// gated feed-forward layers, and layers that see what is near between those that see
-// all, with a base of frequencies of their own. The first layer's attention reads what
-// the embedding's norm gives.
+// ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): rotary positions, gated
+// feed-forward layers, and layers with a window and their own rope base between layers without. The
+// first layer's attention reads the output of the embedding's norm directly.
 func init() {
 	for _, a := range []architecture{
 		{title: "ModernBERT", about: "an encoder with rotary positions, gated feed-forward layers, and windows in two of three layers", gguf: "modern-bert", hub: "ModernBertModel", kind: "modernbert", adapt: modernBERT},
@@ -40,7 +39,7 @@ func modernBERT(c *config, s *Spec) {
 	if c.gguf {
 		s.Act = plan.GELU
 		s.LocalBase = c.number("rope.freq_base_swa", s.LocalBase)
-		e.mean = true // whatever the model was made with, as llama.cpp has it
+		e.mean = true // llama.cpp also uses the mean for every model
 		every := c.integer("attention.sliding_window_pattern", 3)
 		s.windows(func(i int) bool { return i%every != 0 }, func() int { return 1 })
 		s.near(c.integer("attention.sliding_window", 128))
@@ -49,7 +48,7 @@ func modernBERT(c *config, s *Spec) {
 	s.Act = c.activation("hidden_act", "gelu")
 	s.LocalBase = c.number("local_rope_theta", s.LocalBase)
 	if !c.has("rms_norm_eps") {
-		s.Eps = 1e-5 // what transformers takes then
+		s.Eps = 1e-5 // transformers' default
 	}
 	every := c.integer("global_attn_every_n_layers", 3)
 	s.slidingLayers(c, func(i int) bool { return i%every != 0 })
@@ -72,8 +71,8 @@ func modernBERT(c *config, s *Spec) {
 	}
 }
 
-// near gives the layers that have a window one of so many tokens, half of them to
-// either side.
+// near sets a window of that many tokens, half of them on either side, for the layers that have
+// one.
 func (s *Spec) near(window int) {
 	for i, w := range s.Windows {
 		if w > 0 {
@@ -89,7 +88,7 @@ func encodeModernBERT(b *plan.Builder, s *Spec, w *weights) {
 	encoded(b, s, top, norm(b, s, top, x, "output_norm", s.Hidden))
 }
 
-// modernLayer is [prenorm] of an encoder.
+// modernLayer is [prenorm] with bidirectional attention.
 func modernLayer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	h := x
 	if w.index > 0 {

@@ -8,16 +8,14 @@ import (
 	"github.com/realizar/realizar/internal/nearest"
 )
 
-// names say what a file calls tensors, by the short names that formulas know them by,
-// which are GGUF's. In a name, * is what all names of a model begin with (which
-// checkpoints of a bare model lack), # is the layer's number and @ an expert's. What a
-// tensor is follows, .weight or .bias; a name that ends in a full stop is whole. A bias
-// may have a short name of its own, which ends in .bias. Tensors that hold all experts
-// are _exps, or _exps_t where each is transposed, and those that hold one _exp.
+// names maps the short names of tensors in formulas, which are GGUF's, to the names in a file. In a
+// name, * is the prefix of all names of a model (absent in checkpoints of a bare model), # is the
+// layer's number and @ an expert's. The suffix .weight or .bias follows; a name that ends in a full
+// stop is complete. A bias may have its own short name, which ends in .bias. Tensors with all
+// experts end in _exps, or in _exps_t if each is transposed; tensors with one expert end in _exp.
 type names map[string]string
 
-// hubNames is what safetensors checkpoints call tensors, unless an architecture has its
-// own names.
+// hubNames are the names in safetensors checkpoints, unless an architecture has its own.
 var hubNames = names{
 	"token_embd":  "*embed_tokens",
 	"output_norm": "*norm",
@@ -49,31 +47,30 @@ var hubNames = names{
 	"ffn_down_shexp":   "*layers.#.mlp.shared_experts.down_proj",
 }
 
-// ggufNames is what GGUF files call tensors by other than their short names: what they
-// held before all experts lay in one tensor.
+// ggufNames are the names in older GGUF files, which have a tensor for each expert.
 var ggufNames = names{
 	"ffn_gate_exp": "blk.#.ffn_gate.@",
 	"ffn_up_exp":   "blk.#.ffn_up.@",
 	"ffn_down_exp": "blk.#.ffn_down.@",
 }
 
-// sandwichNames are those of checkpoints with norms before and after each part.
+// sandwichNames are the names in checkpoints with norms before and after each part.
 var sandwichNames = names{
 	"post_attention_norm": "*layers.#.post_attention_layernorm",
 	"ffn_norm":            "*layers.#.pre_feedforward_layernorm",
 	"post_ffw_norm":       "*layers.#.post_feedforward_layernorm",
 }
 
-// postnormNames are those of checkpoints with norms after each part alone.
+// postnormNames are the names in checkpoints with norms only after each part.
 var postnormNames = names{
 	"post_attention_norm": "*layers.#.post_attention_layernorm",
 	"post_ffw_norm":       "*layers.#.post_feedforward_layernorm",
 }
 
-// name is what the file calls a tensor.
+// name returns the file's name of a tensor.
 func (l layer) name(short, suffix string) string { return l.numbered(short, suffix, -1) }
 
-// numbered is what the file calls a tensor of an expert.
+// numbered returns the file's name of an expert's tensor.
 func (l layer) numbered(short, suffix string, expert int) string {
 	name, ok := l.names[short+suffix]
 	if !ok {
@@ -97,12 +94,12 @@ func (l layer) numbered(short, suffix string, expert int) string {
 	return name + suffix
 }
 
-// derived are suffixes of tensors that a checkpoint may hold although they
-// follow from its configuration.
+// derived are suffixes of tensors that a checkpoint may contain although they follow from its
+// configuration.
 var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "embeddings.position_ids", "embeddings.token_type_ids"}
 
-// nearestOf are those of known that name differs least from, at most three, quoted, the
-// nearest first.
+// nearestOf returns up to three names of known that are most similar to name, quoted, most similar
+// first.
 func nearestOf(name string, known []string) string {
 	var quoted []string
 	for _, k := range nearest.Names(name, known, 3) {

@@ -2,9 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Nemotron-4 (Parmar et al., "Nemotron-4 15B Technical Report", 2024), and Minitron: the
-// square of ReLU without a gate, half of each head turned, and LayerNorms whose weights
-// checkpoints hold less one, GGUF as they are.
+// Nemotron-4 (Parmar et al., "Nemotron-4 15B Technical Report", 2024), and Minitron: squared ReLU
+// without a gate, half of each head rotated, and LayerNorms that multiply by 1 plus their weight.
+// GGUF stores the sum.
 func init() {
 	register(architecture{
 		title: "Nemotron 3/4, Minitron", about: "LayerNorm that multiplies by 1+w, squared ReLU without a gate, half of a head turned",

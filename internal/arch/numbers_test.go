@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// refuses checks that a file is an error of the kind is that says all of the parts.
+// refuses checks that the file's error is of kind is and contains all parts.
 func refuses(t *testing.T, name, path string, is error, parts ...string) {
 	t.Helper()
 	_, err := buildFile(t, path)
@@ -30,12 +30,11 @@ func refuses(t *testing.T, name, path string, is error, parts ...string) {
 	}
 }
 
-// Numbers that must be positive are refused where they are not, or no numbers, by
-// key and value: those of GGUF.
+// GGUF numbers that must be positive are refused by key and value if they are not.
 func TestNumbersGGUF(t *testing.T) {
 	for _, c := range []struct {
 		key, kind string
-		optional  bool // 0 is none
+		optional  bool // 0 means none
 	}{
 		{key: "attention.layer_norm_rms_epsilon"}, {key: "rope.freq_base"},
 		{key: "rope.scaling.factor", kind: "linear", optional: true}, {key: "rope.scale_linear", optional: true},
@@ -70,7 +69,7 @@ func TestNumbersGGUF(t *testing.T) {
 	}
 }
 
-// And those of config.json, which may hold NaN and infinities as Python writes them.
+// So are those of config.json, which may contain NaN and infinities as Python writes them.
 func TestNumbersHub(t *testing.T) {
 	yarn := map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 	llama3 := map[string]any{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
@@ -123,13 +122,13 @@ func TestNumbersHub(t *testing.T) {
 	}
 }
 
-// Numbers that are too much together are refused too.
+// Numbers that are only too large together are refused too.
 func TestNumbersTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		rope map[string]any
 		says string
 	}{
-		"a frequency":       {map[string]any{"rope_type": "linear", "rope_theta": 1e-40, "factor": 1e-20}, "turn pair 1 by"},
+		"a frequency":       {map[string]any{"rope_type": "linear", "rope_theta": 1e-40, "factor": 1e-20}, "rotate pair 1 by"},
 		"a magnitude":       {map[string]any{"rope_type": "longrope", "factor": 4.0, "short_factor": []any{1.0, 1.0, 1.0, 1.0}, "long_factor": []any{1.0, 1.0, 1.0, 1.0}, "original_max_position_embeddings": 1}, "a magnitude of +Inf"},
 		"bounds that cross": {map[string]any{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0}, "rope_parameters.low_freq_factor is 4, want less than the 1 of rope_parameters.high_freq_factor"},
 		"bounds that meet":  {map[string]any{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0}, "rope_parameters.low_freq_factor is 4"},

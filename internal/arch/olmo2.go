@@ -2,11 +2,11 @@ package arch
 
 import "cmp"
 
-// OLMo 2 (Ai2, "2 OLMo 2 Furious", 2024): what attention and the feed-forward layer give is
-// normalised, not what they are given, and queries and keys are, over all heads together.
+// OLMo 2 (Ai2, "2 OLMo 2 Furious", 2024): the outputs of attention and the feed-forward layer are
+// normalized instead of their inputs. Queries and keys are normalized over all heads together.
 //
-// OLMo 3 (Ai2, 2025) has windows in three of four layers, whose positions are not
-// stretched. GGUF calls both olmo2.
+// OLMo 3 (Ai2, 2025) has windows in three of four layers, whose rope frequencies are not scaled.
+// GGUF calls both olmo2.
 func init() {
 	register(architecture{
 		title: "OLMo 2", about: "norms after each part and none before, queries and keys normalised over all heads",

@@ -2,9 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Phi (Li et al., "Textbooks Are All You Need II: phi-1.5 technical report", 2023), up to
-// Phi-2: attention beside the feed-forward layer, one norm for both, biases everywhere,
-// the head's included.
+// Phi (Li et al., "Textbooks Are All You Need II: phi-1.5 technical report", 2023), up to Phi-2:
+// attention and the feed-forward layer in parallel, one norm for both, and biases everywhere, also
+// in the head.
 func init() {
 	register(architecture{
 		title: "Phi-1, 1.5, 2", about: "attention and feed-forward side by side after one LayerNorm, part of a head turned, biases everywhere",

@@ -1,7 +1,7 @@
 package arch
 
-// Phi-3 (Microsoft, "Phi-3 Technical Report", 2024) and Phi-4: LLaMA with one weight for
-// queries, keys and values, one for gate and up, and contexts stretched by longrope.
+// Phi-3 (Microsoft, "Phi-3 Technical Report", 2024) and Phi-4: LLaMA with one weight for queries,
+// keys and values, one for gate and up, and context extension by longrope.
 func init() {
 	register(architecture{
 		title: "Phi-3, Phi-4", about: "queries, keys and values in one weight, gate and up in one; longrope",

@@ -1,7 +1,7 @@
 package arch
 
-// Qwen2 (Yang et al., 2024): biases on queries, keys and values, windows on the
-// upper layers where the configuration says so.
+// Qwen2 (Yang et al., 2024): biases on queries, keys and values, and windows in the upper layers if
+// the configuration says so.
 func init() {
 	register(architecture{title: "Qwen 2, 2.5", about: "biases on queries, keys and values; windows in upper layers", gguf: "qwen2", hub: "Qwen2ForCausalLM", kind: "qwen2", adapt: qwen2, block: prenorm})
 }

@@ -2,9 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// Qwen1.5-MoE and Qwen2-MoE (Qwen team, "Qwen1.5-MoE: Matching 7B Model Performance with
-// 1/3 Activated Parameters", 2024): Qwen2 with many small experts, and a shared expert
-// that each token gates by itself.
+// Qwen1.5-MoE and Qwen2-MoE (Qwen team, "Qwen1.5-MoE: Matching 7B Model Performance with 1/3
+// Activated Parameters", 2024): Qwen2 with many small experts and a gated shared expert.
 func init() {
 	register(architecture{
 		title: "Qwen 1.5 MoE, Qwen 2 MoE", about: "experts by softmax, and a shared one with a gate of its own",
@@ -21,7 +20,7 @@ func init() {
 func qwen2moe(c *config, s *Spec) {
 	m := Mixture{Experts: 60, ExpertFFN: 1408, SharedFFN: 5632, SharedGate: required, Route: plan.RouteAttr{Used: 4}}
 	if c.gguf {
-		m.ExpertFFN, m.SharedFFN = s.FFN/max(1, c.integer("expert_used_count", 1)), s.FFN // of files without the keys
+		m.ExpertFFN, m.SharedFFN = s.FFN/max(1, c.integer("expert_used_count", 1)), s.FFN // for files without the keys
 	}
 	s.mixture(c, m)
 	if c.gguf {

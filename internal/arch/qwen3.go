@@ -1,7 +1,6 @@
 package arch
 
-// Qwen3 (Yang et al., 2025): queries and keys normalised by head before they
-// are turned.
+// Qwen3 (Yang et al., 2025): queries and keys are normalized by head before they are rotated.
 func init() {
 	register(architecture{title: "Qwen 3", about: "queries and keys normalised by head", gguf: "qwen3", hub: "Qwen3ForCausalLM", kind: "qwen3", adapt: qwen3, block: prenorm})
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// ropeScaling is what a file says about stretching rotary positions.
+// ropeScaling holds a file's parameters for scaling rotary frequencies to longer contexts.
 type ropeScaling struct {
 	kind     string
 	base     float64
-	factor   float64 // context stretched by; 0 when the file does not say
-	alpha    float64 // dynamic: what the base is raised by once and for all; 0: by length
-	original int     // context of the first training
+	factor   float64 // extension of the context; 0 if the file does not say
+	alpha    float64 // dynamic: fixed factor of the base; 0: by length
+	original int     // context of the first training, in tokens
 
-	attention        float64 // magnitude, 0: by the kind's own formula
-	betaFast         float64 // yarn: rotations over the original context beyond which nothing is stretched
-	betaSlow         float64 // yarn: and below which all is
-	truncate         bool    // yarn: ramp bounds are whole dimensions
-	mscale, mscaleAD float64 // yarn: of DeepSeek's magnitudes, 0: none
-	low, high        float64 // llama3: wavelengths, as parts of the original context
+	attention        float64 // magnitude; 0: by the kind's own formula
+	betaFast         float64 // yarn: rotations over the original context above which a frequency is not scaled
+	betaSlow         float64 // yarn: rotations below which it is fully scaled
+	truncate         bool    // yarn: bounds of the ramp are whole dimensions
+	mscale, mscaleAD float64 // yarn: parameters of DeepSeek's magnitudes; 0: none
+	low, high        float64 // llama3: divisors of the original context that bound the wavelengths
 	short, long      []float64
-	divisors         []float64 // of every frequency, from a tensor; nil: none
+	divisors         []float64 // divisors of the frequencies, from a tensor; nil: none
 }
 
-// rope reads the rotary positions and computes their frequencies.
+// rope reads the parameters of rotary positions and computes their frequencies.
 func (s *Spec) rope(c *config, w *weights) {
 	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
 	switch {
@@ -55,7 +55,7 @@ func (s *Spec) rope(c *config, w *weights) {
 	}
 }
 
-// turn computes what r turns heads by.
+// turn computes the frequencies of r.
 func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
 	if r.HeadDim = s.HeadDim; c.err != nil {
 		return
@@ -68,9 +68,9 @@ func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
 	sc.check(c, r)
 }
 
-// hubScaling reads rope_parameters (transformers 5), or rope_theta and
-// rope_scaling (before), whose keys begin with at; base is for files that do not say.
-// Where a file has both, transformers takes rope_scaling.
+// hubScaling reads rope_parameters (transformers 5), or rope_theta and rope_scaling (before), whose
+// keys have the prefix at. base is for files that do not say. If a file has both, transformers uses
+// rope_scaling.
 func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) ropeScaling {
 	to.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial)))
 	r := ropeScaling{
@@ -78,7 +78,7 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 		base:     c.number(at+"rope_theta", c.number("rope_theta", base)),
 		original: s.Context,
 	}
-	if r.kind == "su" || r.kind == "yarn" && c.has(at+"short_factor") { // what longrope was called first
+	if r.kind == "su" || r.kind == "yarn" && c.has(at+"short_factor") { // the first name of longrope
 		r.kind = "longrope"
 	}
 	if r.kind != "default" {
@@ -105,8 +105,7 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 	return r
 }
 
-// yarnBounds are the rotations between which frequencies blend; 0 is the
-// paper's.
+// yarnBounds sets the rotations between which frequencies blend; 0 stands for the paper's value.
 func (sc *ropeScaling) yarnBounds(fast, slow float64, truncate bool) {
 	sc.betaFast, sc.betaSlow, sc.truncate = 32, 1, truncate
 	if fast > 0 {
@@ -117,8 +116,7 @@ func (sc *ropeScaling) yarnBounds(fast, slow float64, truncate bool) {
 	}
 }
 
-// ggufScaling reads the rope keys of GGUF. Factors by frequency are tensors
-// there.
+// ggufScaling reads the rope keys of GGUF. Factors by frequency are tensors.
 func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	r := ropeScaling{
 		kind:      c.text("rope.scaling.type", "default"),
@@ -144,21 +142,20 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 		r.kind = "longrope"
 	}
 	if r.kind == "longrope" && (r.short == nil || r.long == nil) {
-		c.failf("rope.scaling.type is longrope, but the file has no rope_factors_short.weight or no rope_factors_long.weight")
+		c.failf("rope.scaling.type is longrope, but the file lacks rope_factors_short.weight or rope_factors_long.weight")
 	}
 	if r.kind == "yarn" && r.attention > 0 {
-		// The key multiplies the magnitude of the paper's formula.
+		// The key's value multiplies the magnitude of the paper's formula.
 		r.attention *= yarnMagnitude(r.factor, 1)
 	}
 	return r
 }
 
-// apply computes the frequencies. The kinds and their formulas are those of
-// transformers' modeling_rope_utils.
+// apply computes the frequencies by the kinds and formulas of transformers' modeling_rope_utils.
 func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	half := r.Dims / 2
 	r.Scale = 1
-	if sc.alpha > 0 && r.Dims > 2 { // NTK-aware, as Hunyuan's models are stretched
+	if sc.alpha > 0 && r.Dims > 2 { // NTK-aware, as used by Hunyuan's models
 		sc.kind, sc.base = "default", sc.base*math.Pow(sc.alpha, float64(r.Dims)/float64(r.Dims-2))
 	}
 	r.Freqs = make([]float64, half)
@@ -180,10 +177,10 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 		}
 	case "dynamic":
 		if r.Dims <= 2 {
-			c.failf("rotary positions of kind %q need more than %d turned elements", sc.kind, r.Dims)
+			c.failf("rotary positions of kind %q need more than %d rotated elements", sc.kind, r.Dims)
 			return
 		}
-		// The configuration's context is where stretching begins.
+		// Scaling begins at the configuration's context.
 		r.Dynamic, r.LongFrom = &plan.DynamicNTK{Base: sc.base, Factor: sc.factor}, sc.original
 		s.Context = sc.stretched()
 	case "llama3":
@@ -203,14 +200,14 @@ func divide(freqs, by []float64) {
 	}
 }
 
-// check refuses frequencies that no position can be multiplied with: what each number
-// of the file allows by itself may still be too much together.
+// check refuses frequencies that are out of range: numbers that are valid alone may be too large
+// together.
 func (sc *ropeScaling) check(c *config, r *plan.RopeAttr) {
 	usable := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, freqs := range [][]float64{r.Freqs, r.LongFreqs} {
 		for i, f := range freqs {
 			if !usable(f) {
-				c.failf("rotary positions of kind %q with a base of %v and a factor of %v turn pair %d by %v, want a number from 0 to 1e30",
+				c.failf("rotary positions of kind %q with a base of %v and a factor of %v rotate pair %d by %v, want a number from 0 to 1e30",
 					sc.kind, sc.base, sc.factor, i, f)
 			}
 		}
@@ -221,8 +218,8 @@ func (sc *ropeScaling) check(c *config, r *plan.RopeAttr) {
 	}
 }
 
-// llama3 stretches frequencies whose wavelength exceeds the original context,
-// leaves those well within it, and blends between.
+// llama3 scales frequencies whose wavelength exceeds the original context, keeps those well below
+// it, and blends between.
 func (sc *ropeScaling) llama3(freqs []float64) {
 	original := float64(sc.original)
 	for i, f := range freqs {
@@ -238,12 +235,12 @@ func (sc *ropeScaling) llama3(freqs []float64) {
 	}
 }
 
-// stretched is the context that the stretched positions are made for.
+// stretched returns the extended context in tokens.
 func (sc *ropeScaling) stretched() int {
 	return int(min(float64(sc.original)*sc.factor, largest))
 }
 
-// yarnMagnitude is 0.1 m ln(s) + 1 (Peng et al., "YaRN", 2023, section 3.4).
+// yarnMagnitude returns 0.1 m ln(s) + 1 (Peng et al., "YaRN", 2023, section 3.4).
 func yarnMagnitude(scale, m float64) float64 {
 	if scale <= 1 {
 		return 1
@@ -251,13 +248,13 @@ func yarnMagnitude(scale, m float64) float64 {
 	return 0.1*m*math.Log(scale) + 1
 }
 
-// yarn blends by the number of rotations over the original context (Peng et
-// al., 2023, section 3.2).
+// yarn blends frequencies by their number of rotations over the original context (Peng et al.,
+// 2023, section 3.2).
 func (sc *ropeScaling) yarn(c *config, s *Spec, r *plan.RopeAttr) {
 	if sc.factor == 0 {
 		sc.factor = float64(s.Context) / float64(sc.original)
 	}
-	s.Context = max(s.Context, sc.stretched()) // some files give the original context, some the stretched one
+	s.Context = max(s.Context, sc.stretched()) // some files give the original context, others the extended one
 	dims := float64(r.Dims)
 	bound := func(rotations float64) float64 {
 		return dims * math.Log(float64(sc.original)/(rotations*2*math.Pi)) / (2 * math.Log(sc.base))
@@ -287,8 +284,8 @@ func (sc *ropeScaling) yarn(c *config, s *Spec, r *plan.RopeAttr) {
 	}
 }
 
-// longrope divides each frequency by a factor of its own, and sequences beyond
-// the original context by others (Ding et al., "LongRoPE", 2024).
+// longrope divides each frequency by its own factor, and by another one for sequences beyond the
+// original context (Ding et al., "LongRoPE", 2024).
 func (sc *ropeScaling) longrope(c *config, s *Spec, r *plan.RopeAttr) {
 	if sc.factor == 0 {
 		sc.factor = float64(s.Context) / float64(sc.original)

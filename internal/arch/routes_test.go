@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// routes are the experts that each token has, in all layers.
+// routes returns the experts of each token, in all layers.
 func routes(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits) []string {
 	t.Helper()
 	all := make([]string, len(ids))
@@ -35,7 +35,7 @@ func routes(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits p
 	return all
 }
 
-// upTo is the program that ends with the logits of the router of node i.
+// upTo returns the program up to the logits of the router of node i.
 func upTo(p *plan.Program, i int) *plan.Program {
 	q, router := *p, p.Nodes[i].In[1]
 	out := plan.Value(len(p.Shapes))
@@ -45,7 +45,7 @@ func upTo(p *plan.Program, i int) *plan.Program {
 	return &q
 }
 
-// chosen are the experts of the highest scores, in their order.
+// chosen returns the experts with the highest scores, in order.
 func chosen(t *testing.T, scores, bias []float32, a *plan.RouteAttr) []int {
 	t.Helper()
 	if a.Groups > 1 {
@@ -73,9 +73,9 @@ func chosen(t *testing.T, scores, bias []float32, a *plan.RouteAttr) []int {
 	return order
 }
 
-// onlySameExperts leaves the rows of tokens that have the same experts as with
-// float32: rounding may give others to a token between two. It returns how many of them
-// come before the first of those; tokens after it attend to what its experts made.
+// onlySameExperts keeps only the rows of tokens that have the same experts as with float32:
+// rounding may change the choice between two similar experts. before is the number of tokens before
+// the first removed one; later tokens attend to results of other experts.
 func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits, rows ...*[][]float32) (before int) {
 	t.Helper()
 	if !slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.Op == plan.Experts }) {
@@ -103,7 +103,7 @@ func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32,
 	return before
 }
 
-// Activations of 8 bits stay near float32 for tokens that have the same experts.
+// With 8-bit activations, logits are near those of float32 for tokens with the same experts.
 func TestExpertActivations(t *testing.T) {
 	m := newMixture(qwen3Norms)
 	for name, w := range m {

@@ -1,7 +1,7 @@
 package arch
 
-// Seed-OSS (ByteDance Seed, 2025): LLaMA with biases on queries, keys and values and a flag
-// for each other kind. GGUF names its second norm by where it is.
+// Seed-OSS (ByteDance Seed, 2025): LLaMA with optional biases on queries, keys and values, on the
+// output of attention and in the feed-forward layer. GGUF has another name for its second norm.
 func init() {
 	register(architecture{
 		title: "Seed-OSS", about: "biases by three flags",

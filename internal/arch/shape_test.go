@@ -18,21 +18,21 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A shape describes a model file to write, and the model that it must be.
+// A shape describes a model file to write and the model that it must be.
 type shape struct {
-	arch string // as GGUF calls it
-	hub  bool   // a folder with safetensors, otherwise GGUF
+	arch string // GGUF's name
+	hub  bool   // a folder with safetensors instead of GGUF
 
 	hidden, heads, kvHeads, headDim, ffn, layers, vocab int
 
-	dtypes                     []tensor.DType // of the matrices, in turn
+	dtypes                     []tensor.DType // of the matrices, used in turn
 	qkvBias, outBias, mlpBias  bool
 	fusedQKV, fusedFFN, qkNorm bool
 	tied, headBesideTie        bool
 	window                     int
-	hideHeadDim                bool // the file does not say it
+	hideHeadDim                bool // the file omits it
 
-	config map[string]any // more keys, or other values
+	config map[string]any // added or changed keys
 	drop   []string       // keys left out
 	spoil  func(tensors map[string]*tensor.Tensor)
 }
@@ -41,7 +41,7 @@ func small(arch string) shape {
 	return shape{arch: arch, hidden: 32, heads: 4, kvHeads: 2, headDim: 8, ffn: 48, layers: 2, vocab: 40, dtypes: []tensor.DType{tensor.F32}, qkNorm: arch == "qwen3", qkvBias: arch == "qwen2"}
 }
 
-// A toy is a shape's weights by the names of GGUF, unfused and unpermuted.
+// A toy is the weights of a shape by GGUF's names, neither fused nor permuted.
 type toy struct {
 	shape
 	w map[string]*tensor.Tensor
@@ -92,7 +92,7 @@ func newToy(s shape) *toy {
 	return m
 }
 
-// write writes the file that the shape asks for and returns its path.
+// write writes the file for the shape and returns its path.
 func (m *toy) write(t *testing.T) string {
 	t.Helper()
 	tensors := maps.Clone(m.w)
@@ -132,8 +132,8 @@ func (m *toy) write(t *testing.T) string {
 	return m.writeGGUF(t, list)
 }
 
-// permute reorders each head's rows as GGUF does for llama: row i of the first
-// half beside row i of the second.
+// permute reorders each head's rows as GGUF does for llama: row i of the first half next to row i
+// of the second.
 func permute(tensors map[string]*tensor.Tensor, name string, heads int) {
 	w := tensors[name]
 	if w == nil {
@@ -249,8 +249,8 @@ func (m *toy) writeGGUF(t *testing.T, list []*tensor.Tensor) string {
 	return path
 }
 
-// logits is the whole model in the plainest float64: no cache, no pages, no
-// plan, no fused or permuted weights. freqs and scale turn the heads.
+// logits computes the whole model in plain float64: no cache, no pages, no plan, no fused or
+// permuted weights. freqs and scale are the parameters of the rope.
 func (m *toy) logits(ids []int32, freqs []float64, scale float64) [][]float64 {
 	weight := func(name string) []float64 {
 		w := m.w[name]

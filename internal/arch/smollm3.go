@@ -1,8 +1,8 @@
 package arch
 
-// SmolLM3 (Hugging Face, 2025): LLaMA whose heads are not turned in every fourth layer (Yang
-// et al., "RoPE to NoPE and Back Again", 2025). GGUF permutes its queries and keys as
-// LLaMA's, and does not say which layers these are.
+// SmolLM3 (Hugging Face, 2025): LLaMA without rotary positions in every fourth layer (Yang et al.,
+// "RoPE to NoPE and Back Again", 2025). GGUF permutes its queries and keys as for LLaMA, and does
+// not say which layers these are.
 func init() {
 	register(architecture{
 		title: "SmolLM3", about: "no positions in every fourth layer",
@@ -28,8 +28,8 @@ func smollm3(c *config, s *Spec) {
 	}
 }
 
-// noRopeLayers reads no_rope_layers, where 0 is for a layer without positions, or else at
-// which interval they are.
+// noRopeLayers reads no_rope_layers, in which 0 marks a layer without positions, or else the
+// interval of such layers.
 func (s *Spec) noRopeLayers(c *config) {
 	list, ok := c.m.Ints("no_rope_layers")
 	if c.has("no_rope_layers") && (!ok || len(list) < s.Layers) {

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Spec is the numbers of a model. What is a matter of numbers is a field
-// here; what is a matter of structure is a block of its own.
+// A Spec holds the numbers of a model. Differences in numbers are fields; differences in structure
+// are other blocks.
 type Spec struct {
 	Layers  int
 	Hidden  int // width of the residual stream
@@ -18,67 +18,67 @@ type Spec struct {
 	Heads   int
 	KVHeads int
 	HeadDim int
-	Context int   // positions the model was made for
+	Context int   // positions for which the model was made
 	Vocab   int   // rows of the embedding table
-	Windows []int // by layer: tokens that attention sees, 0 all
+	Windows []int // by layer: tokens that attention sees; 0: all
 
-	// By layer, or nil: what differs from the number above. See Spec.at.
+	// By layer, or nil: numbers that replace the ones above. See Spec.at.
 	EachFFN, EachHeads, EachKVHeads []int
 
 	Norm     *plan.Op // RMSNorm or LayerNorm
-	NormBias bias     // of a LayerNorm
-	NormPlus float64  // added to the weights of norms that the file holds
+	NormBias bias     // bias of a LayerNorm
+	NormPlus float64  // added to the weights of norms
 	Eps      float64
 
 	Rope      plan.RopeAttr
-	Partial   float64        // share of a head that is turned, where the file does not say
-	RopeBase  float64        // likewise, the base of frequencies
-	LocalBase float64        // the base in layers with a window, 0: as elsewhere
-	Local     *plan.RopeAttr // of layers with a window, nil: Rope
-	Unturned  []bool         // by layer, or nil: heads are not turned
-	Unrounded bool           // YaRN blends between fractions of pairs, which GGUF does not say
+	Partial   float64        // share of a head that is rotated, if the file does not say
+	RopeBase  float64        // base of the frequencies, if the file does not say
+	LocalBase float64        // base in layers with a window; 0: RopeBase
+	Local     *plan.RopeAttr // for layers with a window; nil: Rope
+	Unturned  []bool         // by layer, or nil: heads are not rotated
+	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
-	Act      plan.Activation // of the feed-forward layer
-	QKVBias  bias            // of the projections to queries, keys and values
-	OutBias  bias            // of the projection back from attention
-	MLPBias  bias            // of the feed-forward layer
-	HeadBias bias            // of the head
+	Act      plan.Activation // activation of the feed-forward layer
+	QKVBias  bias            // biases of the projections to queries, keys and values
+	OutBias  bias            // bias of the output projection of attention
+	MLPBias  bias            // biases of the feed-forward layer
+	HeadBias bias            // bias of the head
 	QKNorm   qkNorm
 	Sinks    bool // attention has a sink for each head
-	Learned  bool // positions are learned and added to embeddings; heads are not turned
+	Learned  bool // positions are learned and added to embeddings; heads are not rotated
 
 	Ungated  bool // the feed-forward layer has no gate
-	Parallel bool // it is given what attention is given, in layers that can be of both kinds
+	Parallel bool // it has the same input as attention, in architectures with both kinds of layer
 
-	EmbeddingScale float64 // what a token's embedding is multiplied with
-	ResidualScale  float64 // what is multiplied before it is added to the residual stream
+	EmbeddingScale float64 // multiplies embeddings
+	ResidualScale  float64 // multiplies outputs before they are added to the residual stream
 	LogitScale     float64
-	AttentionScale float64   // of scores, 0: 1/sqrt(HeadDim)
+	AttentionScale float64   // scale of scores; 0: 1/sqrt(HeadDim)
 	EachScale      []float64 // by layer, or nil: AttentionScale
 	AttentionCap   float64   // softcap of scores, 0: none
 	LogitCap       float64   // softcap of logits, 0: none
 
 	Mixture
-	Predicting int // layers after the last, which predict tokens beyond the next one and are not used
+	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
 	Encoder encoding
-	Labels  int // of the head that classifies texts, 0: there is none
+	Labels  int // of the head that classifies texts; 0: no such head
 }
 
-// A qkNorm says how queries and keys are normalised.
+// A qkNorm says how queries and keys are normalized.
 type qkNorm uint8
 
 const (
 	qkPlain      qkNorm = iota // not at all
-	qkHeads                    // by head, before they are turned
-	qkWidth                    // all heads together, before they are turned
-	qkTurned                   // by head, after they are turned
-	qkEach                     // by head, each with weights of its own, before they are turned
-	qkEachTurned               // likewise, after they are turned
+	qkHeads                    // by head, before rotation
+	qkWidth                    // all heads together, before rotation
+	qkTurned                   // by head, after rotation
+	qkEach                     // by head with a weight per head, before rotation
+	qkEachTurned               // by head with a weight per head, after rotation
 	qkFound                    // as qkHeads, in layers that have weights for it
 )
 
-// at is the specification of layer i, whose numbers are those of the layer.
+// at returns the specification of layer i, with the layer's own numbers.
 func (s *Spec) at(i int) *Spec {
 	l := *s
 	for _, n := range []struct {
@@ -98,7 +98,7 @@ func (s *Spec) at(i int) *Spec {
 	return &l
 }
 
-// ropeOf says how heads of layer i are turned, nil: they are not.
+// ropeOf returns the rotation of layer i's heads, or nil for none.
 func (s *Spec) ropeOf(i int) *plan.RopeAttr {
 	switch {
 	case s.Learned, s.Unturned != nil && s.Unturned[i]:
@@ -121,7 +121,7 @@ func (c *config) spec(norm *plan.Op) Spec {
 	return s
 }
 
-// ggufSpec reads the keys that GGUF's specification lists.
+// ggufSpec reads the keys of GGUF's specification.
 func (c *config) ggufSpec(s *Spec) {
 	s.Layers = c.integer("block_count", -1)
 	s.Hidden = c.integer("embedding_length", -1)
@@ -146,7 +146,7 @@ func (c *config) ggufSpec(s *Spec) {
 	s.LocalBase = c.optional("rope.freq_base_swa")
 }
 
-// hubSpec reads config.json as transformers writes it.
+// hubSpec reads config.json as written by transformers.
 func (c *config) hubSpec(s *Spec) {
 	s.Layers = c.integer("num_hidden_layers", -1)
 	s.Hidden = c.integer("hidden_size", -1)
@@ -164,13 +164,13 @@ func (c *config) hubSpec(s *Spec) {
 	s.Act = c.activation("hidden_act", "silu")
 }
 
-// activations are those of config.json, by transformers' names.
+// activations are the values in config.json, by transformers' names.
 var activations = map[string]plan.Activation{
 	"silu": plan.SiLU, "swish": plan.SiLU, "gelu": plan.GELU, "gelu_new": plan.GELUTanh, "gelu_pytorch_tanh": plan.GELUTanh, "gelu_fast": plan.GELUTanh,
 	"relu": plan.ReLU, "relu2": plan.ReLUSquared, "quick_gelu": plan.QuickGELU,
 }
 
-// activation is the activation that key names, or def when it names none.
+// activation returns the activation under key, or the one named def if there is none.
 func (c *config) activation(key, def string) plan.Activation {
 	name := c.text(key, def)
 	act, ok := activations[name]
@@ -180,10 +180,10 @@ func (c *config) activation(key, def string) plan.Activation {
 	return act
 }
 
-// maxLayers bounds what a file can make the builder allocate.
+// maxLayers bounds the memory that a file can make the builder allocate.
 const maxLayers = 4096
 
-// windows gives the layers for which sliding says so the window of size.
+// windows sets a window of size for the layers for which sliding returns true.
 func (s *Spec) windows(sliding func(layer int) bool, size func() int) {
 	s.Windows = make([]int, min(max(s.Layers, 0), maxLayers))
 	for i := range s.Windows {
@@ -208,8 +208,8 @@ func (s *Spec) validate(c *config) {
 	}
 }
 
-// slidingLayers gives the layers that config.json's layer_types calls sliding the
-// window of sliding_window, and without layer_types those for which sliding says so.
+// slidingLayers sets the window sliding_window for the layers that config.json's layer_types marks
+// as sliding. Without layer_types, sliding decides.
 func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
 	if c.m.Type("sliding_window") == "null" {
 		return
@@ -229,12 +229,11 @@ func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
 	s.windows(sliding, func() int { return c.integer("sliding_window", defaultWindow) })
 }
 
-// defaultWindow is what transformers takes for a sliding_window that is not
-// there; null is none.
+// defaultWindow is transformers' value of a missing sliding_window; null means no window.
 const defaultWindow = 4096
 
-// ggufWindows gives all layers but each nth, or all where nth is 0, the window that the
-// file says, or else def, 0 for none. The file may list the layers, or say nth itself.
+// ggufWindows sets the file's window, or def (0 for none), for all layers except every nth, or for
+// all if nth is 0. The file may list the layers, or give nth itself.
 func (s *Spec) ggufWindows(c *config, nth, def int) {
 	const pattern = "attention.sliding_window_pattern"
 	listed, ok := c.m.Bools(c.key(pattern))
@@ -253,8 +252,8 @@ func (s *Spec) ggufWindows(c *config, nth, def int) {
 	}, func() int { return c.first("attention.sliding_window", def) })
 }
 
-// alternate gives all layers but each nth a window, unless the file says which; def
-// is that of GGUF files that say nothing.
+// alternate sets a window for all layers except every nth, unless the file says which. def is for
+// GGUF files without the keys.
 func (s *Spec) alternate(c *config, nth, def int) {
 	if c.gguf {
 		s.ggufWindows(c, nth, def)
@@ -263,7 +262,7 @@ func (s *Spec) alternate(c *config, nth, def int) {
 	s.slidingLayers(c, func(i int) bool { return (i+1)%c.integer("sliding_window_pattern", nth) != 0 })
 }
 
-// hasWindow reports whether the file says that layers can have a window.
+// hasWindow reports whether the file has a window.
 func (c *config) hasWindow() bool {
 	if c.gguf {
 		return c.first("attention.sliding_window", 0) > 0
@@ -271,8 +270,8 @@ func (c *config) hasWindow() bool {
 	return c.m.Type("sliding_window") != "null"
 }
 
-// turnWindows leaves heads as they are but in layers with a window (Yang et al., "RoPE
-// to NoPE and Back Again", 2025).
+// turnWindows removes the rotation from layers without a window (Yang et al., "RoPE to NoPE and
+// Back Again", 2025).
 func (s *Spec) turnWindows() {
 	s.Unturned = make([]bool, len(s.Windows))
 	for i, w := range s.Windows {
@@ -280,8 +279,7 @@ func (s *Spec) turnWindows() {
 	}
 }
 
-// epsilon and headDim are for architectures whose config.json leaves out other numbers
-// than the most do.
+// epsilon and headDim are for architectures whose config.json omits numbers that others have.
 func (s *Spec) epsilon(c *config, def float64) {
 	if !c.gguf {
 		s.Eps = c.number("rms_norm_eps", def)
@@ -294,22 +292,21 @@ func (s *Spec) headDim(c *config, def int) {
 	}
 }
 
-// attentionBias reads the flag of config.json that gives all projections of
-// attention biases.
+// attentionBias reads config.json's flag for biases of all projections of attention.
 func attentionBias(c *config, s *Spec) {
 	if !c.gguf && c.flag("attention_bias", false) {
 		s.QKVBias, s.OutBias = required, required
 	}
 }
 
-// mlpBias reads the flag for the feed-forward layer.
+// mlpBias reads config.json's flag for biases of the feed-forward layer.
 func mlpBias(c *config, s *Spec) {
 	if !c.gguf && c.flag("mlp_bias", false) {
 		s.MLPBias = required
 	}
 }
 
-// first is a number that may be 0, as that of the first layer.
+// first returns the number under key, which may be 0 like that of the first layer, or def.
 func (c *config) first(key string, def int) int {
 	if n, ok := c.m.Int(c.key(key)); ok && n == 0 {
 		return 0

@@ -2,9 +2,9 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// StableLM 2 (Bellagamba et al., "Stable LM 2 1.6B Technical Report", 2024), and the models
-// before: LLaMA with LayerNorms and a quarter of each head turned. The largest has
-// attention beside the feed-forward layer and normalises each head by weights of its own.
+// StableLM 2 (Bellagamba et al., "Stable LM 2 1.6B Technical Report", 2024), and earlier models:
+// LLaMA with LayerNorms and a quarter of each head rotated. The largest has attention and the
+// feed-forward layer in parallel and normalizes each head with its own weights.
 func init() {
 	a := architecture{
 		gguf: "stablelm", hub: "StableLmForCausalLM", kind: "stablelm", adapt: stablelm, block: stablelmLayer, norm: plan.LayerNorm,
@@ -15,7 +15,7 @@ func init() {
 		title: "StableLM 2", about: "LayerNorm, a quarter of a head turned; larger ones side by side with normalised queries and keys",
 	}
 	register(a)
-	// What the first checkpoints call themselves.
+	// The names in the first checkpoints.
 	a.gguf, a.hub, a.kind, a.title = "", "StableLMEpochForCausalLM", "stablelm_epoch", "StableLM, the first checkpoints"
 	a.keys = map[string]string{"rms_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
 	register(a)
@@ -36,8 +36,8 @@ func stablelm(c *config, s *Spec) {
 	}
 }
 
-// stablelmLayer goes by the tensors in GGUF, whose keys say nothing of norms of heads
-// and not always the truth of the rest.
+// stablelmLayer decides by the tensors for GGUF, whose keys omit the norms of heads and can be
+// wrong about the rest.
 func stablelmLayer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if !w.hub {
 		if s.Parallel = !w.has("ffn_norm"); w.has("attn_q_norm") {

@@ -2,8 +2,8 @@ package arch
 
 import "github.com/realizar/realizar/internal/plan"
 
-// StarCoder2 (Lozhkov et al., "StarCoder 2 and The Stack v2", 2024): LayerNorms, biases
-// and a feed-forward layer without a gate.
+// StarCoder2 (Lozhkov et al., "StarCoder 2 and The Stack v2", 2024): LayerNorms, biases and a
+// feed-forward layer without a gate.
 func init() {
 	register(architecture{
 		title: "StarCoder2", about: "LayerNorm, biases, no gate",

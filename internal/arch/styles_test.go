@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Both styles of config.json say the same model: rope_parameters, as transformers 5
-// writes, and what older versions did.
+// Both styles of config.json describe the same model: rope_parameters, as in transformers 5, and
+// the keys of older versions.
 func TestStylesOfConfig(t *testing.T) {
 	for path := range models(t) {
 		if strings.HasSuffix(path, ".gguf") {
@@ -63,7 +63,7 @@ func TestStylesOfConfig(t *testing.T) {
 	}
 }
 
-// olderStyle takes rope_parameters apart.
+// olderStyle replaces rope_parameters by older keys.
 func olderStyle(config map[string]any) {
 	rope := config["rope_parameters"].(map[string]any)
 	delete(config, "rope_parameters")
@@ -83,7 +83,7 @@ func olderStyle(config map[string]any) {
 	}
 }
 
-// newerStyle gathers rope_parameters.
+// newerStyle collects older keys in rope_parameters.
 func newerStyle(config map[string]any) {
 	rope := map[string]any{"rope_type": "default"}
 	if scaling, ok := config["rope_scaling"].(map[string]any); ok {

@@ -20,23 +20,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden programs")
 
-// A tiny is a model file as a table: its metadata and the shapes of its tensors, whose
-// values are random.
+// A tiny describes a model file: its metadata and the shapes of its tensors, whose values are
+// random.
 type tiny struct {
 	config  map[string]any
 	tensors map[string][]int
-	dtypes  map[string]tensor.DType // F32 where there is none
+	dtypes  map[string]tensor.DType // F32 by default
 	gguf    bool
 }
 
-// What the marks in the names of a tiny's tensors stand for: # for the number of each
-// layer, @ for that of each expert.
+// Marks in the names of a tiny's tensors: # stands for the number of each layer, @ for that of each
+// expert.
 const (
 	tinyLayers  = 2
 	tinyExperts = 4
 )
 
-// with is the tiny with other values and shapes, nil for what there is none of.
+// with returns the tiny with other values and shapes; nil removes an entry.
 func (m tiny) with(config map[string]any, tensors map[string][]int) tiny {
 	m.config, m.tensors = maps.Clone(m.config), maps.Clone(m.tensors)
 	for key, value := range config {
@@ -48,7 +48,7 @@ func (m tiny) with(config map[string]any, tensors map[string][]int) tiny {
 	return m
 }
 
-// architecture is what the model's metadata call it.
+// architecture returns the architecture in the model's metadata.
 func (m tiny) architecture() string {
 	if m.gguf {
 		name, _ := m.config["general.architecture"].(string)
@@ -62,8 +62,8 @@ func (m tiny) architecture() string {
 	return name
 }
 
-// write writes the model: a folder with a config.json, or a GGUF file, whose keys are
-// given without the architecture's name before them.
+// write writes the model: a folder with a config.json, or a GGUF file, whose keys are given without
+// the architecture's prefix.
 func (m tiny) write(t *testing.T) string {
 	t.Helper()
 	shapes := expand(expand(m.tensors, "#", tinyLayers), "@", tinyExperts)
@@ -77,7 +77,7 @@ func (m tiny) write(t *testing.T) string {
 	return writeModel(t, m.config, list, m.gguf)
 }
 
-// writeModel writes a model of known values.
+// writeModel writes a model of given values.
 func writeModel(t *testing.T, config map[string]any, list []*tensor.Tensor, gguf bool) string {
 	t.Helper()
 	var weights bytes.Buffer
@@ -109,8 +109,8 @@ func writeModel(t *testing.T, config map[string]any, list []*tensor.Tensor, gguf
 	return dir
 }
 
-// expand replaces mark in names by the numbers below n. A name that is there with its
-// number counts before the one with the mark; nil is none.
+// expand replaces mark in names by the numbers below n. A name with an explicit number takes
+// precedence; nil removes an entry.
 func expand[V any](tensors map[string]V, mark string, n int) map[string]V {
 	all := map[string]V{}
 	for name, shape := range tensors {
@@ -128,7 +128,7 @@ func expand[V any](tensors map[string]V, mark string, n int) map[string]V {
 	return all
 }
 
-// ggufMeta gives keys their architecture's name, and numbers the types that files have.
+// ggufMeta adds the architecture's prefix to keys, and gives numbers the types of real files.
 func ggufMeta(config map[string]any) []modelfile.KeyValue {
 	var meta []modelfile.KeyValue
 	for _, key := range slices.Sorted(maps.Keys(config)) {
@@ -149,7 +149,7 @@ func ggufMeta(config map[string]any) []modelfile.KeyValue {
 	return meta
 }
 
-// A refusal is a model that does not build, and what its error says.
+// A refusal is a model that does not build, and a part of its error.
 type refusal struct {
 	name  string
 	model tiny

@@ -7,19 +7,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A strided is a source of rows of plain numbers that lie at fixed distances from each
-// other in another tensor: those of its transpose, or every other one.
+// A strided is a source of rows of unquantized numbers at fixed distances in another tensor, such
+// as its transpose or every second row.
 type strided struct {
 	of                  *tensor.Tensor
-	first, byRow, byCol int // elements before the first one, from a row to the next, from a column to the next
+	first, byRow, byCol int // elements before the first one, between rows, between columns
 	cols                int
 }
 
 // Parts implements [tensor.Source].
 func (v *strided) Parts() []*tensor.Tensor { return []*tensor.Tensor{v.of} }
 
-// ReadRows implements [tensor.Source]. Elements of a column lie near each other where a
-// tensor is transposed, so rows are written side by side.
+// ReadRows implements [tensor.Source]. In a transposed tensor the elements of a column are close
+// together, so rows are written in parallel.
 func (v *strided) ReadRows(dst []byte, lo, hi int) error {
 	size := v.of.DType.BlockBytes()
 	for c := range v.cols {
@@ -39,13 +39,13 @@ func (v *strided) ReadRows(dst []byte, lo, hi int) error {
 	return finite(v.of, dst)
 }
 
-// alternateElements are the even elements of a vector of plain numbers, or the odd ones.
+// alternateElements returns the even or odd elements of a vector of unquantized numbers.
 func alternateElements(t *tensor.Tensor, odd int) *tensor.Tensor {
 	n := t.Elems() / 2
 	return &tensor.Tensor{Name: alternateName(t, odd), DType: t.DType, Shape: []int{n}, Source: &strided{of: t, first: odd, byCol: 2, cols: n}}
 }
 
-// alternateRows are the even rows of a matrix, or the odd ones.
+// alternateRows returns the even or odd rows of a matrix.
 func alternateRows(t *tensor.Tensor, odd int) *tensor.Tensor {
 	half := &tensor.Tensor{Name: alternateName(t, odd), DType: t.DType, Shape: []int{t.Rows() / 2, t.Cols()}, Source: alternate{t, odd}}
 	if v, ok := t.Source.(*strided); ok {
@@ -56,7 +56,7 @@ func alternateRows(t *tensor.Tensor, odd int) *tensor.Tensor {
 
 func alternateName(t *tensor.Tensor, odd int) string { return fmt.Sprintf("%s[%d::2]", t.Name, odd) }
 
-// An alternate is a source of the even rows of a tensor, or of the odd ones.
+// An alternate is a source of the even or odd rows of a tensor.
 type alternate struct {
 	of  *tensor.Tensor
 	odd int

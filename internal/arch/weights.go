@@ -13,19 +13,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// weights finds a file's tensors by their short names and remembers which were
-// used.
+// weights finds a file's tensors by their short names and records which were used.
 type weights struct {
 	b     *plan.Builder
 	f     *modelfile.File
-	hub   bool   // the file's names are those of safetensors checkpoints
-	names names  // the architecture's own
-	base  string // what names begin with
+	hub   bool   // names are those of safetensors checkpoints
+	names names  // the architecture's own names
+	base  string // prefix of names
 	spec  *Spec
 	used  map[string]bool
 
-	layouts map[string]layout                 // of the file's tensors, by short names
-	made    map[*tensor.Tensor]*tensor.Tensor // what was made of weights
+	layouts map[string]layout                 // of the file's tensors, by short name
+	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
@@ -33,19 +32,19 @@ func newWeights(f *modelfile.File, a *architecture) *weights {
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
-			w.base = "" // of a bare model
+			w.base = "" // a bare model has no prefix
 		}
 	}
 	return w
 }
 
-// noLayer is the number of the layer of what belongs to none.
+// noLayer is the layer number of tensors outside the layers.
 const noLayer = plan.NoLayer
 
 // A layer is the tensors of one layer, or those outside the layers.
 type layer struct {
 	*weights
-	index int // noLayer outside the layers
+	index int // noLayer for those outside the layers
 }
 
 func (w *weights) find(name string) *tensor.Tensor {
@@ -57,12 +56,12 @@ func (w *weights) find(name string) *tensor.Tensor {
 	return t
 }
 
-// weight is the tensor short.weight, which must be there.
+// weight returns the tensor short.weight, which must exist.
 func (l layer) weight(short string) *tensor.Tensor {
 	return l.laid(short, l.named(l.name(short, ".weight")))
 }
 
-// named is the tensor of that name, which must be there.
+// named returns the tensor with that name, which must exist.
 func (l layer) named(name string) *tensor.Tensor {
 	t := l.find(name)
 	if t == nil {
@@ -71,7 +70,7 @@ func (l layer) named(name string) *tensor.Tensor {
 	return t
 }
 
-// laid is t as formulas take it.
+// laid returns t in the layout of formulas.
 func (w *weights) laid(short string, t *tensor.Tensor) *tensor.Tensor {
 	lay := w.layouts[short]
 	if lay == nil {
@@ -87,20 +86,20 @@ func (w *weights) laid(short string, t *tensor.Tensor) *tensor.Tensor {
 	return w.made[t]
 }
 
-// has reports whether there is a tensor short.weight.
+// has reports whether the file has a tensor short.weight.
 func (l layer) has(short string) bool {
 	_, ok := l.f.Tensor(l.name(short, ".weight"))
 	return ok
 }
 
-// ignore says of a tensor and its bias that they are no part of what is computed.
+// ignore marks a tensor and its bias as used although they are not part of the computation.
 func (l layer) ignore(short string) {
 	l.find(l.name(short, ".weight"))
 	l.find(l.name(short, ".bias"))
 }
 
-// plus is a vector with by added to each element: some files hold the weights of norms
-// less one.
+// plus returns a vector with by added to each element: some files store the weights of norms minus
+// one.
 func (w *weights) plus(t *tensor.Tensor, by float64) *tensor.Tensor {
 	if by == 0 {
 		return t
@@ -119,14 +118,14 @@ func (w *weights) plus(t *tensor.Tensor, by float64) *tensor.Tensor {
 	return w.made[t]
 }
 
-// flat is a tensor as a vector.
+// flat returns a tensor as a vector.
 func flat(t *tensor.Tensor) *tensor.Tensor {
 	v := *t
 	v.Shape = []int{t.Elems()}
 	return &v
 }
 
-// vectorOf is a vector of those values.
+// vectorOf returns a vector of those values.
 func vectorOf(name string, values []float32) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(values)}, Data: make([]byte, 0, 4*len(values))}
 	for _, v := range values {
@@ -135,8 +134,8 @@ func vectorOf(name string, values []float32) *tensor.Tensor {
 	return t
 }
 
-// eachHead are n vectors of size elements after each other: the tensor short.weight, or,
-// where its name has a place for a number, one for each.
+// eachHead returns n vectors of size elements, concatenated: the tensor short.weight, or one tensor
+// each if the name contains a number.
 func (l layer) eachHead(short string, n, size int) *tensor.Tensor {
 	first := l.numbered(short, ".weight", 0)
 	if first == l.numbered(short, ".weight", 1) {
@@ -158,19 +157,19 @@ func (l layer) eachHead(short string, n, size int) *tensor.Tensor {
 	return vectorOf(fmt.Sprintf("%s and %d more", first, n-1), all)
 }
 
-// bias says whether a projection has a bias.
+// A bias says whether a projection has a bias.
 type bias uint8
 
 const (
-	// asFound: GGUF has no key for biases, so one that is there belongs.
+	// asFound uses a bias if there is one: GGUF has no key for biases.
 	asFound bias = iota
-	// without: a tensor of that name has no use.
+	// without uses none.
 	without
-	// required: one must be there.
+	// required needs one.
 	required
 )
 
-// bias is the tensor short.bias, or nil.
+// bias returns the tensor short.bias, or nil.
 func (l layer) bias(short string, want bias) *tensor.Tensor {
 	if want == without {
 		return nil
@@ -186,7 +185,7 @@ func (l layer) bias(short string, want bias) *tensor.Tensor {
 	return l.laid(short, t)
 }
 
-// factors is a small tensor of n positive factors outside the layers, or nil.
+// factors returns the values of a tensor of n positive factors outside the layers, or nil.
 func (w *weights) factors(short string, n int) []float64 {
 	t := w.find(short + ".weight")
 	if t == nil {
@@ -201,7 +200,7 @@ func (w *weights) factors(short string, n int) []float64 {
 	}
 	list := make([]float64, n)
 	for i, v := range values {
-		// Very large ones are how some files say that a pair is not turned.
+		// Some files have very large factors for pairs that are not rotated.
 		if list[i] = float64(v); !(v > 0 && v <= math.MaxFloat32) {
 			w.b.Fail(fmt.Errorf("%w: %s: factor %d is %v, want a positive number", ErrTensor, t.Name, i, v))
 		}
@@ -209,8 +208,8 @@ func (w *weights) factors(short string, n int) []float64 {
 	return list
 }
 
-// unused is an error when the file holds tensors that the architecture has no
-// use for: what it computes would then not be the model.
+// unused returns an error if the file has tensors that the architecture does not use, because the
+// program would then not compute the model.
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
@@ -222,13 +221,12 @@ func (w *weights) unused(s *Spec) error {
 	case 0:
 		return nil
 	case 1, 2, 3:
-		return fmt.Errorf("%w: the architecture has no use for %s", ErrTensor, strings.Join(left, ", "))
+		return fmt.Errorf("%w: the architecture does not use %s", ErrTensor, strings.Join(left, ", "))
 	}
-	return fmt.Errorf("%w: the architecture has no use for %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
+	return fmt.Errorf("%w: the architecture does not use %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
 }
 
-// predicting reports whether a tensor belongs to one of the layers that predict tokens
-// beyond the next one.
+// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one.
 func (w *weights) predicting(s *Spec, name string) bool {
 	prefix := "blk."
 	if w.hub {

@@ -1,8 +1,8 @@
-// Package backends is the list of the kinds of device that a binary can run models
-// on. The processor is always the last of them. A package that holds another kind
-// adds it here when it is imported, so that a binary without it does not carry it.
+// Package backends is the list of the kinds of device that a binary can run models on. The
+// processor is always the last one. A package for another kind registers it when it is imported, so
+// that a binary without the package does not contain it.
 //
-// It knows how devices are named and chosen, and what planning asks of a kind.
+// The package knows how devices are named and chosen, and what the planner needs to know of a kind.
 package backends
 
 import (
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
@@ -20,45 +21,44 @@ import (
 // A Backend is a [plan.Backend] that holds a device until it is closed.
 type Backend interface {
 	plan.Backend
-	// Description is what the device is called: "NVIDIA H200". It is empty where the
-	// name of its kind says all.
+	// Description returns the name of the device, such as "NVIDIA H200". It is empty if the name of
+	// its kind is enough.
 	Description() string
-	// Kernels says, a line for each part of p that is done as one, which kernels do it;
-	// nil where the plan's operations are these parts.
+	// Kernels returns a line for each stage of p with the names of its kernels, or nil if stages
+	// are the plan's operations.
 	Kernels(p *plan.Program, l plan.Limits) []string
-	// Bandwidth measures how fast the device reads its memory, in bytes a second.
+	// Bandwidth measures the bandwidth of the device's memory in bytes per second.
 	Bandwidth(ctx context.Context) (float64, error)
-	// Link measures how fast pinned memory of the host is copied to the device, in bytes
-	// a second; 0 where there is nothing to copy.
+	// Link measures the bandwidth from pinned host memory to the device in bytes per second; 0 if
+	// nothing is copied.
 	Link(ctx context.Context) (float64, error)
-	// Streaming is where the weights of p lie with these limits.
+	// Streaming says where the weights of p are with these limits.
 	Streaming(p *plan.Program, l plan.Limits) plan.Streaming
-	// Close lets go of the device, when what was compiled on it is closed.
+	// Close releases the device. Everything compiled on it must be closed first.
 	Close() error
 }
 
 // A Kind is a kind of device.
 type Kind struct {
-	Name string // what a user calls it: "cuda"
-	// Host says that there is one device of the kind, which computes in the host's
-	// memory: no limit of a device's memory applies, weights are mapped or laid out there
-	// and never stream, and nothing has to be copied.
+	Name string // name for users: "cuda"
+	// Host says that the only device of the kind computes in host memory: no limit of device memory
+	// applies, weights are mapped or laid out there and never stream, and nothing has to be copied.
 	Host bool
-	// Parallel is how many answers are under way at one time where nothing else is asked
-	// for, 1 or more.
+	// Parallel is the default number of concurrent answers, at least 1.
 	Parallel int
-	// Open opens a device. The error is [ErrAbsent] where the system has no sign of such
-	// devices.
+	// Chunk and Gap are the defaults of [engine.Config]; 0 for the engine's own.
+	Chunk int
+	Gap   time.Duration
+	// Open opens a device. The error is [ErrAbsent] if the system shows no sign of such devices.
 	Open func(o Options) (Backend, error)
 }
 
-// Options are what a device is opened with.
+// Options say how to open a device.
 type Options struct {
-	Index int // of the device among those of its kind, from 0
+	Index int // number of the device of its kind, from 0
 
-	// Of the processor: how many threads share the work, 0 for one for each core that
-	// the process may use, and the name of the instructions to compute with, empty for
-	// the best that there are.
+	// For the processor: Threads is the number of threads, 0 for one per core that the process may
+	// use. Kernels names the instructions to use, empty for the best available.
 	Threads int
 	Kernels string
 }
@@ -69,11 +69,11 @@ type Device struct {
 	Kind Kind
 }
 
-// ErrAbsent says that nothing in the system speaks of devices of a kind: there is no
-// driver for them. See [Absent].
+// ErrAbsent reports that the system shows no sign of devices of a kind: it has no driver for them.
+// See [Absent].
 var ErrAbsent = errors.New("there is no such device")
 
-// Absent is err, which is [ErrAbsent] too.
+// Absent returns an error that wraps err and is also [ErrAbsent].
 func Absent(err error) error { return absent{err} }
 
 type absent struct{ error }
@@ -81,23 +81,23 @@ type absent struct{ error }
 func (a absent) Unwrap() error      { return a.error }
 func (absent) Is(target error) bool { return target == ErrAbsent }
 
-// A List is kinds of device, the best first. The last one is of the host.
+// A List is the kinds of device, best first. The last one is the host's.
 type List []Kind
 
-// All are the kinds of this binary. They are added while packages are initialised
-// and do not change afterwards.
+// All is the kinds of this binary. Packages register kinds when they are initialized; the list does
+// not change afterwards.
 var All = List{Processor}
 
 // Register adds a kind of device to [All].
 func Register(k Kind) { All = append(All[:len(All)-1:len(All)-1], k, Processor) }
 
-// auto is the best device that there is; so is an empty name.
+// auto means the best available device, as does an empty name.
 const auto = "auto"
 
 // Automatic reports whether a name leaves the choice open.
 func Automatic(name string) bool { return name == "" || name == auto }
 
-// Kind is the kind that is called so; the zero Kind where there is none.
+// Kind returns the kind with that name, or the zero Kind.
 func (l List) Kind(name string) Kind {
 	for _, k := range l {
 		if k.Name == name {
@@ -109,33 +109,31 @@ func (l List) Kind(name string) Kind {
 
 // A Choice says which devices may be opened.
 type Choice struct {
-	// Name is that of a kind, with a number where there are several: "cuda:1". Where it
-	// leaves the choice open, it is the best device that can be opened, or that of the
-	// host where Kernels are named.
+	// Name is the name of a kind, with a number if there are several: "cuda:1". If it leaves the
+	// choice open, the best device that can be opened is used, or the host's if Kernels is set.
 	Name    string
 	Threads int    // as in [Options]
 	Kernels string // as in [Options]
-	// Memory says that a device with memory of its own is wanted, so that there is
-	// something to say where none is in the system.
+	// Memory says that a device with its own memory is wanted, so that its absence needs a reason.
 	Memory bool
 }
 
-// Automatic reports whether any kind may be meant.
+// Automatic reports whether c allows any kind.
 func (c Choice) Automatic() bool { return Automatic(c.Name) && c.Kernels == "" }
 
-// Check says what is wrong with a choice's name.
+// Check returns an error if c's name is invalid.
 func (l List) Check(c Choice) error {
 	_, _, err := l.find(c)
 	return err
 }
 
-// Host reports whether a choice is the host's device and no other.
+// Host reports whether c allows only the host's device.
 func (l List) Host(c Choice) bool {
 	kinds, _, err := l.find(c)
 	return err == nil && !c.Automatic() && kinds[0].Host
 }
 
-// find are the kinds that c may mean, and the number of the device.
+// find returns the kinds that c allows, and the number of the device.
 func (l List) find(c Choice) (List, int, error) {
 	if c.Automatic() {
 		return l, 0, nil
@@ -157,12 +155,12 @@ func (l List) find(c Choice) (List, int, error) {
 	}
 	index, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {
-		return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for the one with the number 1", c.Name, name, name)
+		return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for device number 1", c.Name, name, name)
 	}
 	return l[i : i+1], int(index), nil
 }
 
-// Open opens the best device that c may mean. passed is as [List.Use] has it.
+// Open opens the best device that c allows. passed is as in [List.Use].
 func (l List) Open(c Choice) (d *Device, passed, err error) {
 	passed, err = l.Use(context.Background(), c, func(opened *Device) error {
 		d = opened
@@ -171,18 +169,18 @@ func (l List) Open(c Choice) (d *Device, passed, err error) {
 	return d, passed, err
 }
 
-// Use opens the devices that c may mean, the best first, until use returns nil for one,
-// which is the caller's to close; the others are closed. The error is that of the last device, or of the
-// one during which ctx ended. If the host's device is taken though c is automatic,
-// passed is what is wrong with one that the system speaks of, or if c wants memory of
-// its own, why there is none.
+// Use opens the devices that c allows, best first, until use returns nil for one. The caller closes
+// that device; Use closes the others. The error is that of the last device, or of the device that
+// was tried when ctx ended. passed says why a better device was skipped, if c is automatic and the
+// host's device is used: the error of a device of which the system shows signs, or if c wants a
+// device with its own memory, why there is none.
 func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passed, err error) {
 	kinds, index, err := l.find(c)
 	if err != nil {
 		return nil, err
 	}
 	if c.Memory && len(kinds) == 1 && c.Automatic() {
-		passed = fmt.Errorf("%w: this build has none but the processor", ErrAbsent)
+		passed = fmt.Errorf("%w: this build supports only the processor", ErrAbsent)
 	}
 	for i, k := range kinds {
 		opened, err := k.Open(Options{Index: index, Threads: c.Threads, Kernels: c.Kernels})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// numbered is a device of which only its number is known.
+// numbered is a device with nothing but a number.
 type numbered struct {
 	Backend
 	index int
@@ -19,7 +19,7 @@ func (n *numbered) Close() error        { n.index = -n.index - 1; return nil }
 
 func opens(o Options) (Backend, error) { return &numbered{index: o.Index}, nil }
 
-// all is a list with the processor.
+// all returns a list that ends with the processor.
 func all(kinds ...Kind) List { return append(kinds, Processor) }
 
 func TestCheck(t *testing.T) {
@@ -53,7 +53,7 @@ func TestOpen(t *testing.T) {
 		list   List
 		name   string
 		wanted bool
-		index  int // of the device that is opened, or -1: the processor, or -2
+		index  int // number of the opened device; -1: the processor, or -2
 		passed error
 		err    error
 	}{
@@ -89,8 +89,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A device that cannot be used is passed over if the choice is open and there is time
-// for another one.
+// A device that fails is skipped if the choice is open and ctx is not done.
 func TestUse(t *testing.T) {
 	small := errors.New("too few beads")
 	list := all(Kind{Name: "a", Open: opens}, Kind{Name: "b", Open: opens})
@@ -100,7 +99,7 @@ func TestUse(t *testing.T) {
 		what   string
 		ctx    context.Context
 		choice Choice
-		fits   string // the kind where the model fits
+		fits   string // kind on which the model fits
 		tried  string
 		passed bool
 		err    error
@@ -148,7 +147,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// The processor is the last kind, whatever is registered.
+// The processor stays the last kind when others are registered.
 func TestRegister(t *testing.T) {
 	before := All
 	t.Cleanup(func() { All = before })

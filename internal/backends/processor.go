@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Processor is the kind that every machine has.
+// Processor is the kind of device that every machine has.
 var Processor = Kind{Name: "cpu", Host: true, Parallel: 16, Open: openProcessor}
 
 func openProcessor(o Options) (Backend, error) {
@@ -34,13 +34,13 @@ func (p processor) Streaming(program *plan.Program, l plan.Limits) plan.Streamin
 	return plan.Streaming{Resident: p.Weights(program, l)}
 }
 
-// HostMemory is the host's memory.
+// HostMemory returns the free and total host memory.
 func HostMemory() plan.MemoryInfo { return cpu.New(1).Memory() }
 
 // bandwidthBuffer is larger than the caches of almost any machine.
 const bandwidthBuffer = 512 << 20
 
-// Bandwidth reads a buffer, which takes a quarter of what is free at most.
+// Bandwidth reads a buffer of at most a quarter of the free memory.
 func (p processor) Bandwidth(context.Context) (float64, error) {
 	size := int64(bandwidthBuffer)
 	if free := p.Memory().Free; free > 0 {

@@ -1,10 +1,10 @@
-// Package budget counts the memory that requests hold, so that no number of them holds more
-// than there is for all: bodies, texts, tokens, and answers that are not sent yet.
+// Package budget bounds the memory that all requests hold together: bodies, texts, tokens, and
+// answers that are not yet sent.
 //
-// Who waits for its client gives way. Where there is no room for a request, one that waits
-// for the rest of its body, or for its answer to be read, loses what it holds: the one that
-// holds the most. Before these go accounts that are spare, of what is of use to later requests
-// and needed by none.
+// A request that waits for its client can be evicted. If there is no room for a request, the budget
+// evicts one that waits for the rest of its body or for its answer to be read: the one that holds
+// the most. Before that it evicts spare accounts, which hold memory that later requests may reuse
+// but none needs.
 package budget
 
 import (
@@ -19,89 +19,90 @@ import (
 // ErrFull is wrapped by the errors of this package.
 var ErrFull = errors.New("there is no memory for the request")
 
-// An Error is a request for which there is no room.
+// An Error reports that there is no room for a request.
 type Error struct {
-	Wanted  int64 // bytes, beside what it held
+	Wanted  int64 // bytes, in addition to Held
 	Held    int64 // by the request itself
-	Others  int64 // held by others
-	Limit   int64 // for all
-	Evicted bool  // it held memory, and gave way while it waited for its client
+	Others  int64 // by other requests
+	Limit   int64 // for all requests
+	Evicted bool  // it held memory, and was evicted while it waited for its client
 }
 
-// Alone reports whether there would be no room even if nobody else held any.
+// Alone reports whether there would be no room even without other requests.
 func (e *Error) Alone() bool { return e.Held+e.Wanted > e.Limit }
 
 func (e *Error) Error() string {
 	switch {
 	case e.Evicted:
-		return fmt.Sprintf("%v: it gave way to another while it waited for its client; all requests share %d bytes", ErrFull, e.Limit)
+		return fmt.Sprintf("%v: it was evicted while it waited for its client; all requests share %d bytes", ErrFull, e.Limit)
 	case e.Alone():
-		return fmt.Sprintf("%v: it takes %d bytes and wants %d more, and all requests share %d", ErrFull, e.Held, e.Wanted, e.Limit)
+		return fmt.Sprintf("%v: it holds %d bytes and needs %d more, but all requests share %d; send a smaller one", ErrFull, e.Held, e.Wanted, e.Limit)
 	}
-	return fmt.Sprintf("%v now: it takes %d bytes and wants %d more, others take %d, and all requests share %d", ErrFull, e.Held, e.Wanted, e.Others, e.Limit)
+	return fmt.Sprintf("%v now: it holds %d bytes and needs %d more, and others hold %d of the %d that all share; try again later", ErrFull, e.Held, e.Wanted, e.Others, e.Limit)
 }
 
-// Unwrap is [ErrFull].
+// Unwrap returns [ErrFull].
 func (e *Error) Unwrap() error { return ErrFull }
 
-// A Budget is memory that requests share.
+// A Budget is an amount of memory that requests share.
 type Budget struct {
 	limit int64
 
 	mu       sync.Mutex
 	used     int64
-	spare    int64                 // of used
-	accounts map[*Account]struct{} // that hold some
+	spare    int64                 // part of used
+	accounts map[*Account]struct{} // accounts that hold memory
 	refused  int64
 	evicted  int64
 }
 
-// New makes one of limit bytes.
+// New returns a budget of limit bytes.
 func New(limit int64) *Budget {
 	return &Budget{limit: limit, accounts: map[*Account]struct{}{}}
 }
 
-// Stats say how a budget stands.
+// Stats are the figures of a budget.
 type Stats struct {
 	Limit, Used      int64 // bytes
-	Spare            int64 // of Used, which gives way to any request
-	Refused, Evicted int64 // requests
+	Spare            int64 // part of Used, in spare accounts
+	Refused, Evicted int64 // numbers of requests
 }
 
-// Stats is how b stands.
+// Stats returns the budget's figures.
 func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Stats{Limit: b.limit, Used: b.used, Spare: b.spare, Refused: b.refused, Evicted: b.evicted}
 }
 
-// An Account is what one request holds. It may be used by many goroutines at once. A nil
-// Account has no limit.
+// An Account is the memory that one request holds. It is safe for concurrent use. A nil Account has
+// no limit.
 type Account struct {
 	budget  *Budget
 	owner   string
 	spare   bool
-	held    int64 // guarded by the budget's mu
+	held    int64 // guarded by budget.mu
 	gone    *Error
 	closed  bool
 	evict   func()
 	waiting atomic.Int32
-	sending atomic.Int64 // since when, in nanoseconds of Unix; 0 where it does not
+	sending atomic.Int64 // start of the write in Unix nanoseconds; 0: no write
 }
 
-// Open begins one for a request of that client. evict is called, once at most, when the
-// request shall end its waiting with an error; it must not block, and not call the budget.
+// Open returns an account for a request of the client owner. evict is called at most once, if the
+// request is evicted; it must end the request's wait with an error. It must not block or call the
+// budget.
 func (b *Budget) Open(owner string, evict func()) *Account {
 	return &Account{budget: b, owner: owner, evict: evict}
 }
 
-// OpenSpare begins one that has the room that requests leave, and gives way to any of them.
-// evict is called then, as that of [Budget.Open].
+// OpenSpare returns a spare account. It holds memory that requests leave free, and any request can
+// evict it. evict is as in [Budget.Open].
 func (b *Budget) OpenSpare(evict func()) *Account {
 	return &Account{budget: b, spare: true, evict: evict}
 }
 
-// Owner is the client that the request is of; empty where nobody knows.
+// Owner returns the request's client; empty if unknown.
 func (a *Account) Owner() string {
 	if a == nil {
 		return ""
@@ -109,8 +110,8 @@ func (a *Account) Owner() string {
 	return a.owner
 }
 
-// Fits says whether there is room for n bytes, without taking them: beside what those hold
-// that do not wait for their clients.
+// Fits returns an error if n bytes could not be reserved now. It counts as free what can be
+// evicted, and reserves nothing.
 func (a *Account) Fits(n int64) error {
 	if a == nil {
 		return nil
@@ -130,7 +131,7 @@ func (a *Account) Fits(n int64) error {
 	return nil
 }
 
-// Wait notes that the request waits for its client from now on, or goes on.
+// Wait says that the request now waits for its client, or no longer does.
 func (a *Account) Wait(waits bool) {
 	switch {
 	case a == nil:
@@ -141,11 +142,11 @@ func (a *Account) Wait(waits bool) {
 	}
 }
 
-// sendGrace is how long a client may take to read a piece of its answer before its request
-// counts as one that waits: what is cut off then cannot be told why.
+// sendGrace is how long a client may take to read a piece of its answer before its request counts
+// as waiting. A request evicted during a write cannot tell its client why.
 const sendGrace = 500 * time.Millisecond
 
-// Send notes that a piece of the answer is sent from now on, or that it was.
+// Send says that a write to the client begins or ends.
 func (a *Account) Send(sends bool) {
 	switch {
 	case a == nil:
@@ -156,7 +157,7 @@ func (a *Account) Send(sends bool) {
 	}
 }
 
-// refuse is the error that there is no room for n bytes more of a.
+// refuse returns the error for n bytes that a cannot have.
 func (b *Budget) refuse(a *Account, n int64) error {
 	if !a.spare {
 		b.refused++
@@ -164,13 +165,14 @@ func (b *Budget) refuse(a *Account, n int64) error {
 	return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
 }
 
-// waits reports whether the request waits for its client, or there is none.
+// waits reports whether the account can be evicted: the request waits for its client, or the
+// account is spare.
 func (a *Account) waits(now time.Time) bool {
 	since := a.sending.Load()
 	return a.spare || a.waiting.Load() > 0 || since != 0 && now.UnixNano()-since > int64(sendGrace)
 }
 
-// Evicted is why the request gave way, or nil.
+// Evicted returns the error of the request's eviction, or nil.
 func (a *Account) Evicted() error {
 	if a == nil {
 		return nil
@@ -183,7 +185,8 @@ func (a *Account) Evicted() error {
 	return nil
 }
 
-// Reserve takes n bytes, or gives -n back, which never fails. The error is an [*Error].
+// Reserve adds n bytes to the account, which may fail with an [*Error], or frees -n bytes, which
+// never fails.
 func (a *Account) Reserve(n int64) error {
 	if a == nil || n == 0 {
 		return nil
@@ -196,7 +199,7 @@ func (a *Account) Reserve(n int64) error {
 		return nil
 	case a.gone != nil:
 		return a.gone
-	case a.closed: // nobody would give it back
+	case a.closed: // they would never be freed
 		return &Error{Wanted: n, Others: b.used, Limit: b.limit}
 	case n < 0:
 		n = max(n, -a.held)
@@ -204,7 +207,7 @@ func (a *Account) Reserve(n int64) error {
 		return b.refuse(a, n)
 	}
 	for n > 0 && b.used+n > b.limit {
-		other := b.idler(a)
+		other := b.victim(a)
 		if other == nil {
 			return b.refuse(a, n)
 		}
@@ -219,7 +222,7 @@ func (a *Account) Reserve(n int64) error {
 	return nil
 }
 
-// add notes that a holds n bytes more.
+// add adds n bytes to a.
 func (b *Budget) add(a *Account, n int64) {
 	b.used += n
 	if a.spare {
@@ -228,10 +231,10 @@ func (b *Budget) add(a *Account, n int64) {
 	a.held += n
 }
 
-// idler is the account beside a that gives way to it: a spare one, or the one that waits for
-// its client and holds the most; where a waits too, one that holds more: requests that wait
-// alike do not take turns in giving way. None gives way to a spare one.
-func (b *Budget) idler(a *Account) *Account {
+// victim returns the account to evict for a: a spare one, or the waiting one that holds the most.
+// If a waits too, that one must hold more than a, so that waiting requests do not evict each other
+// in turn. A spare account evicts none.
+func (b *Budget) victim(a *Account) *Account {
 	if a.spare {
 		return nil
 	}
@@ -250,7 +253,7 @@ func (b *Budget) idler(a *Account) *Account {
 	return most
 }
 
-// remove takes from an account what it holds.
+// remove evicts an account.
 func (b *Budget) remove(a *Account) {
 	if !a.spare {
 		b.evicted++
@@ -261,7 +264,7 @@ func (b *Budget) remove(a *Account) {
 	a.evict()
 }
 
-// Held is how many bytes the request holds.
+// Held returns how many bytes the request holds.
 func (a *Account) Held() int64 {
 	if a == nil {
 		return 0
@@ -271,7 +274,7 @@ func (a *Account) Held() int64 {
 	return a.held
 }
 
-// Close gives back all that the request holds, which can take no more.
+// Close frees all that the request holds. Later reservations fail.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -285,14 +288,14 @@ func (a *Account) Close() {
 
 type key struct{}
 
-// With is ctx for the work of a request that holds memory in a.
+// With returns a copy of ctx that carries a, the account of the request that ctx belongs to.
 func With(ctx context.Context, a *Account) context.Context { return context.WithValue(ctx, key{}, a) }
 
-// Of is the account of the request that ctx is of, or nil.
+// Of returns the account that ctx carries, or nil.
 func Of(ctx context.Context) *Account {
 	a, _ := ctx.Value(key{}).(*Account)
 	return a
 }
 
-// ReserveInt is [Account.Reserve] for those who count in int.
+// ReserveInt is [Account.Reserve] for an int.
 func (a *Account) ReserveInt(n int) error { return a.Reserve(int64(n)) }

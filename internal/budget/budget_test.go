@@ -13,8 +13,7 @@ import (
 
 func never(t *testing.T) func() { return func() { t.Error("a request that does not wait gave way") } }
 
-// TestFits: what there would be no room for is refused before it is read, and what others
-// hold that wait, and hold more, counts as free.
+// What does not fit is refused before it is read. Accounts that wait and hold more count as free.
 func TestFits(t *testing.T) {
 	b := budget.New(100)
 	one, two := b.Open("one", func() {}), b.Open("two", never(t))
@@ -32,7 +31,7 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	if err := two.Fits(70); !errors.Is(err, budget.ErrFull) {
-		t.Errorf("that would take it from who holds less: %v", err)
+		t.Errorf("with only smaller waiting accounts: %v", err)
 	}
 	if s := b.Stats(); s.Used != 60 || two.Held() != 0 {
 		t.Errorf("%+v", s)
@@ -69,8 +68,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestWaiting: a request that waits for its client gives way to one that holds less, the
-// largest first, and has nothing from then on.
+// A request that waits for its client is evicted for one that holds less, the largest first. It
+// cannot reserve memory afterwards.
 func TestWaiting(t *testing.T) {
 	b := budget.New(100)
 	gone := 0
@@ -80,7 +79,7 @@ func TestWaiting(t *testing.T) {
 	}
 	other := b.Open("", never(t))
 	if err := other.Reserve(20); !errors.Is(err, budget.ErrFull) {
-		t.Errorf("while nobody waits: %v", err)
+		t.Errorf("without waiting requests: %v", err)
 	}
 	large.Wait(true)
 	small.Wait(true)
@@ -100,8 +99,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestSpare: a spare account has what requests leave, makes none of them give way, and gives
-// way to all of them before those that wait.
+// A spare account uses free memory, evicts no request, and is evicted before any waiting request.
 func TestSpare(t *testing.T) {
 	b := budget.New(100)
 	gone := 0
@@ -111,7 +109,7 @@ func TestSpare(t *testing.T) {
 	}
 	waits.Wait(true)
 	if err := spare.Reserve(40); !errors.Is(err, budget.ErrFull) {
-		t.Errorf("a request gave way: %v", err)
+		t.Errorf("a request was evicted: %v", err)
 	}
 	if s := b.Stats(); s.Used != 70 || s.Spare != 20 || s.Refused != 0 {
 		t.Errorf("%+v", s)
@@ -137,8 +135,7 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestTogether: whatever many requests do at once, they never hold more than the limit, and
-// nothing in the end.
+// Concurrent requests never hold more than the limit, and nothing in the end.
 func TestTogether(t *testing.T) {
 	const limit = 1000
 	b := budget.New(limit)
@@ -166,7 +163,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestClosed: what is taken after the end would never be given back.
+// A closed account reserves nothing.
 func TestClosed(t *testing.T) {
 	b := budget.New(100)
 	a := b.Open("", never(t))
@@ -185,7 +182,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestSend: a request that sends a piece of its answer is cut off only where that takes long.
+// A request that writes a piece of its answer is evicted only if the write takes long.
 func TestSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(100)
@@ -196,11 +193,11 @@ func TestSend(t *testing.T) {
 		}
 		one.Send(true)
 		if err := two.Reserve(40); !errors.Is(err, budget.ErrFull) || gone {
-			t.Errorf("a request that sends gave way at once: %v", err)
+			t.Errorf("a request was evicted at the start of a write: %v", err)
 		}
 		time.Sleep(time.Second)
 		if err := two.Reserve(40); err != nil || !gone {
-			t.Errorf("a request whose client does not read stays: %v", err)
+			t.Errorf("a request whose client does not read was not evicted: %v", err)
 		}
 	})
 }

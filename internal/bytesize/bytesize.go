@@ -1,4 +1,4 @@
-// Package bytesize reads numbers of bytes as people write them.
+// Package bytesize reads and writes numbers of bytes with units.
 package bytesize
 
 import (
@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// units are what a number of bytes may end with, in lower case. Letters alone are
-// powers of two.
+// Suffixes in lower case. A single letter is a power of two.
 var units = []struct {
 	name string
 	size float64
@@ -20,7 +19,7 @@ var units = []struct {
 	{"b", 1},
 }
 
-// Parse reads a number of bytes: 8GiB, 512MiB, 1.5G, 4096.
+// Parse reads a number of bytes such as 8GiB, 512MiB, 1.5G or 4096.
 func Parse(text string) (int64, error) {
 	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
 	for _, u := range units {
@@ -33,5 +32,18 @@ func Parse(text string) (int64, error) {
 	if bytes := v * unit; err == nil && bytes >= 0 && bytes < math.MaxInt64 {
 		return int64(bytes), nil
 	}
-	return 0, fmt.Errorf("%.40q is no size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+	return 0, fmt.Errorf("%.40q is not a size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+}
+
+// Text returns n with about four digits and a unit: "1.5 GiB", "12 bytes".
+func Text(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

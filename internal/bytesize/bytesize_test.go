@@ -17,3 +17,11 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+func TestText(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 3 << 19: "1.5 MiB", 5 << 30: "5.0 GiB", 1 << 41: "2.0 TiB"} {
+		if got := Text(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

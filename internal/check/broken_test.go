@@ -17,8 +17,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A broken device is sound but for what spoil does to the rows [rows][columns] of a
-// node, which the operations after it then have, and for what choose makes of a token.
+// A broken device is correct except that spoil changes the rows [rows][columns] of a node, which
+// later operations read, and that choose changes sampled tokens.
 type broken struct {
 	plan.Backend
 	spoil  func(n *plan.Node, rows [][]float32)
@@ -46,7 +46,7 @@ func (e *brokenExecutable) SetMask(id int32, words []uint32) error {
 	return nil
 }
 
-// finished is a step that is done.
+// finished is a step that is already done.
 type finished struct{ plan.Result }
 
 func (f *finished) Wait(context.Context) (*plan.Result, error) { return &f.Result, nil }
@@ -99,7 +99,7 @@ func (e *brokenExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 			last = tokens[row.Token]
 		}
 		id, err := s.Token(logits[i], &row.Sampling, e.masks[row.Mask], row.Adjustments, last, int(b.Positions[row.Token])+1)
-		if err != nil { // what is not a number is chosen from all the same
+		if err != nil { // a token is sampled even if logits are not finite
 			id = 0
 		}
 		if res.Tokens[i] = id; e.device.choose != nil {
@@ -110,7 +110,7 @@ func (e *brokenExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 	return res, nil
 }
 
-// damages are what a broken kernel does: x are rows of which the last is spoilt.
+// damages are faults of a kernel: x are rows, the last of which is damaged.
 var damages = map[string]func(x [][]float32){
 	"another row": func(x [][]float32) { copy(x[len(x)-1], x[len(x)-2]) },
 	"a scale": func(x [][]float32) {
@@ -128,8 +128,8 @@ var damages = map[string]func(x [][]float32){
 	"not a number": func(x [][]float32) { x[len(x)-1][0] = float32(math.NaN()) },
 }
 
-// step is a batch of two sequences of 5 and 7 tokens, with rows of the last three
-// tokens of each.
+// step returns a batch of two sequences of 5 and 7 tokens, with rows for the last three tokens of
+// each.
 func step(p *plan.Program) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0, 5, 12}, Lengths: []int32{5, 7}}
 	for i := range 12 {
@@ -173,8 +173,7 @@ func submit(t *testing.T, exe plan.Executable, b *plan.Batch) *plan.Result {
 	return res
 }
 
-// Whatever operation is broken, it is the one that is named, with its token, and the
-// sequence beside it goes on.
+// The error names the damaged operation and its token, and the other sequence continues.
 func TestBrokenOperations(t *testing.T) {
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
 		p := model(t, nil)
@@ -208,7 +207,8 @@ func TestBrokenOperations(t *testing.T) {
 	}
 }
 
-// Of operations whose values nobody sees, what they are part of is named.
+// If the values of a damaged operation are not observed, the error names it among the fused
+// operations.
 func TestBrokenBetween(t *testing.T) {
 	p := plantest.Model(t, nil)
 	var target *plan.Node
@@ -232,7 +232,7 @@ func TestBrokenBetween(t *testing.T) {
 	}
 }
 
-// Steps after the first ones are not compared, and take nothing.
+// Steps after the first ones are not compared and cost nothing.
 func TestFirstSteps(t *testing.T) {
 	p := plantest.Model(t, nil)
 	device := &broken{}
@@ -248,8 +248,8 @@ func TestFirstSteps(t *testing.T) {
 	}
 }
 
-// A token that is not the one of its logits is an error of its sequence, which names
-// both; a caller is given the logits that it asked for and no others.
+// A token that does not follow from its logits is an error of its sequence. The error names both
+// tokens. The caller gets only the logits that it asked for.
 func TestBrokenTokens(t *testing.T) {
 	p := plantest.Model(t, nil)
 	wrong := -1
@@ -280,7 +280,7 @@ func TestBrokenTokens(t *testing.T) {
 				t.Errorf("row %d, wanted for %b, has %d logits", i, b.Rows[i].Want, len(x))
 			}
 		}
-		if wrong < 0 || wrong == 4 { // which wants no token
+		if wrong < 0 || wrong == 4 { // this row wants no token
 			if res.Err != nil {
 				t.Errorf("with nothing broken the errors are %v", res.Err)
 			}
@@ -293,13 +293,13 @@ func TestBrokenTokens(t *testing.T) {
 			t.Errorf("row %d: errors %v", wrong, res.Err)
 		case e.Position != position || e.Device != (e.Host+1)%97 || e.Greedy != (wrong != 1) || e.Device != res.Tokens[wrong] || e.DeviceLogit == e.HostLogit:
 			t.Errorf("row %d: %+v", wrong, *e)
-		case !strings.Contains(e.Error(), "kernel that chooses tokens"):
+		case !strings.Contains(e.Error(), "kernel that samples tokens"):
 			t.Error(e)
 		}
 	}
 }
 
-// Penalties count a token that the step before has chosen, and nobody has read.
+// Penalties count a token that the previous step has sampled and the host has not yet read.
 func TestTokensByReference(t *testing.T) {
 	p := plantest.Model(t, nil)
 	device := &broken{}

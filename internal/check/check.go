@@ -1,10 +1,9 @@
-// Package check looks at what a device computes while it does: whether the tokens that
-// it chooses are those of its logits, and whether each operation gives what the
-// reference makes of the same inputs. [Wrap] puts that around a backend; who runs steps
-// sees nothing of it but errors.
+// Package check verifies what a device computes, in its own steps: whether the tokens that it
+// samples follow from their logits, and whether each operation agrees with the reference on the
+// same inputs. [Wrap] adds the checks to a backend; callers see only the errors.
 //
-// It knows operations by what they are called. What they mean is for the reference to
-// say, and how a token is chosen for package sample.
+// The package knows operations only by name. The reference defines them, and package sample defines
+// sampling.
 package check
 
 import (
@@ -14,39 +13,40 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Options say what is checked.
+// Options say what to check.
 type Options struct {
-	Argmax    bool // the choice of tokens, in every step
-	Reference int  // operations, in so many steps from the first on
+	Argmax    bool // check sampled tokens, in every step
+	Reference int  // check operations in this many first steps
 
-	// NewReference makes what operations are compared with, where Reference asks for it.
+	// NewReference returns the reference to compare with. It is needed if Reference is not 0.
 	NewReference func(p *plan.Program, l plan.Limits) (Reference, error)
-	// Seen, where not nil, is told of every value that was compared how far it was from
-	// the reference's at most, in parts of what a sound device may be. nodes are the
-	// operations that gave it, the last one its own.
+	// Seen, if not nil, is called for every value compared. drift is its largest distance from the
+	// reference, as a fraction of the bound for a correct device. nodes are the operations that
+	// computed it, the last one its own.
 	Seen func(nodes []*plan.Node, drift float64)
 }
 
-// A Reference does operations one at a time. Values stay until they are dropped.
+// A Reference runs operations one at a time. Values stay until they are dropped.
 type Reference interface {
-	// Begin begins a step. tokens are those of b with those of earlier rows filled in.
+	// Begin begins a step. tokens are those of b, with sampled tokens of the previous step filled
+	// in.
 	Begin(b *plan.Batch, tokens []int32) error
-	// Run does an operation on the values of its inputs.
+	// Run runs an operation on the values of its inputs.
 	Run(n *plan.Node) error
-	// Set gives v the value x [rows, columns], which is copied.
+	// Set sets v to a copy of x [rows, columns].
 	Set(v plan.Value, x []float32)
-	// Rows is the number of rows of v in the step.
+	// Rows returns the number of rows of v in the step.
 	Rows(v plan.Value) int
-	// Row is row i of v and, unless it was set, how far a sound device of the same inputs
-	// may be from each element.
+	// Row returns row i of v. bound says how far each element of a correct device may be from x,
+	// given the same inputs; it is undefined if v was set.
 	Row(v plan.Value, i int) (x, bound []float32)
-	// Drop says that v is not needed any longer.
+	// Drop frees v.
 	Drop(v plan.Value)
 	Close() error
 }
 
-// Wrap is b with checks. They take memory of the host that nobody plans: two copies of
-// a row of logits, and the reference's keys and values of the steps that it looks at.
+// Wrap returns b with checks. They use host memory that is not planned: two copies of a row of
+// logits, and the reference's keys and values for the compared steps.
 func Wrap(b plan.Backend, o Options) plan.Backend {
 	if !o.Argmax && o.Reference <= 0 {
 		return b
@@ -59,7 +59,7 @@ type backend struct {
 	options Options
 }
 
-// limits are l with room for what is looked at.
+// limits returns l with room for observed values.
 func (b *backend) limits(l plan.Limits) plan.Limits {
 	l.Observed = l.Observed || b.options.Reference > 0
 	return l

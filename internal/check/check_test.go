@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
 
-// options are both checks, that of operations in so many steps.
+// options returns both checks, that of operations for the first steps.
 func options(steps int) check.Options {
 	return check.Options{Argmax: true, Reference: steps, NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) {
 		return cpu.NewReplay(p, l, 2)
 	}}
 }
 
-// A wrapped executable is one as any other.
+// A wrapped backend passes the tests of all backends.
 func TestWrapped(t *testing.T) { plantest.All(t, check.Wrap(cpu.New(2), options(2))) }
 
 func TestNothingToCheck(t *testing.T) {

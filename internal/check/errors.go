@@ -7,19 +7,18 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// ErrDiffers says that a device did not compute what it should have.
+// ErrDiffers reports that a device did not compute what it should have.
 var ErrDiffers = errors.New("the device computed something else")
 
-// A TokenError is a token that a device chose otherwise than the host does of the same
-// logits.
+// A TokenError reports that a device sampled another token than the host does from the same logits.
 type TokenError struct {
 	Step     int // from 1
-	Position int // of the token that the logits are of, absolute
+	Position int // absolute position of the token that the logits belong to
 	Greedy   bool
 
 	Device, Host           int32 // the tokens; -1: none
 	DeviceLogit, HostLogit float32
-	Err                    error // why the host chooses none
+	Err                    error // why the host samples none
 }
 
 func (e *TokenError) Error() string {
@@ -31,25 +30,24 @@ func (e *TokenError) Error() string {
 	if e.Err != nil {
 		host = fmt.Sprintf("the host chooses none: %v", e.Err)
 	}
-	return fmt.Sprintf("%v: step %d, position %d: the kernel that chooses tokens has chosen %d with the logit %v; of the same logits %s",
+	return fmt.Sprintf("%v: step %d, position %d: the kernel that samples tokens chose %d with the logit %v; from the same logits %s",
 		ErrDiffers, e.Step, e.Position, e.Device, e.DeviceLogit, host)
 }
 
-// Unwrap is [ErrDiffers].
+// Unwrap returns [ErrDiffers].
 func (e *TokenError) Unwrap() error { return ErrDiffers }
 
-// A DriftError is a value that is further from the reference's than rounding explains.
+// A DriftError reports a value that is further from the reference's than rounding explains.
 type DriftError struct {
-	// Nodes are the operations since the last values that were compared; the last is
-	// the one whose value it is.
+	// Nodes are the operations since the last compared values. The value is that of the last one.
 	Nodes    []*plan.Node
 	Step     int // from 1
-	Position int // of the token, absolute
+	Position int // absolute position of the token
 	Row      int // of the value
 	Column   int
 
 	Value, Reference float32
-	Bound            float32 // how far a sound device may be from the reference
+	Bound            float32 // how far a correct device may be from the reference
 }
 
 func (e *DriftError) Error() string {
@@ -57,10 +55,10 @@ func (e *DriftError) Error() string {
 		ErrDiffers, e.Step, e.Position, e.Where(), e.Row, e.Column, e.Value, e.Reference, abs(e.Value-e.Reference), e.Bound)
 }
 
-// Unwrap is [ErrDiffers].
+// Unwrap returns [ErrDiffers].
 func (e *DriftError) Unwrap() error { return ErrDiffers }
 
-// Where says in words where in the model the operations are.
+// Where returns the places of the operations in the model, in words.
 func (e *DriftError) Where() string {
 	s := ""
 	for i, n := range e.Nodes {

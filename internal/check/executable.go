@@ -9,27 +9,26 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// An executable does one step at a time, and gives it to whoever waits for it when it
-// has been looked at.
+// An executable runs one step at a time and checks it before Wait returns it.
 type executable struct {
 	plan.Executable
 	program *plan.Program
-	limits  plan.Limits // as they were asked for
+	limits  plan.Limits // as the caller passed them
 	options Options
-	watch   *watch // nil where operations are not compared, or not any longer
+	watch   *watch // nil if operations are not compared, or no longer
 	sampler sample.Sampler
 
 	steps  int
-	late   *step              // the step submitted last, where Choose is to come
-	chosen []int32            // [R] tokens of the step before
-	masks  map[int32][]uint32 // that were set
+	late   *step              // the step submitted last, if Choose is still to be called
+	chosen []int32            // [R] tokens of the previous step
+	masks  map[int32][]uint32 // masks set so far
 }
 
-// A step is done, or chooses its tokens late.
+// A step is done, or waits for Choose.
 type step struct {
 	plan.Step
 	batch  *plan.Batch
-	tokens []int32 // with those of the step before
+	tokens []int32 // with the previous step's sampled tokens
 	result plan.Result
 	err    error
 }
@@ -51,12 +50,12 @@ func (e *executable) SetMask(id int32, words []uint32) error {
 	return nil
 }
 
-// Submit implements [plan.Executable], but that it waits for the device.
+// Submit implements [plan.Executable], except that it waits for the device.
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if e.late != nil {
-		return nil, errors.New("check: the step before has not chosen its tokens")
+		return nil, errors.New("check: the previous step is late and needs Choose first")
 	}
-	// Before the device does, the reference goes by what the batch says.
+	// The reference reads the batch before the device validates it.
 	if err := b.Validate(e.program, &e.limits, len(e.chosen)); err != nil {
 		return nil, err
 	}
@@ -95,10 +94,10 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	return s, nil
 }
 
-// Choose implements [plan.Executable], but that it waits for the device.
+// Choose implements [plan.Executable], except that it waits for the device.
 func (e *executable) Choose(of plan.Step) error {
 	if of != e.late {
-		return errors.New("check: only the step submitted last can choose its tokens")
+		return errors.New("check: Choose of a step that is not the one submitted last")
 	}
 	s := e.late
 	e.late = nil
@@ -109,7 +108,7 @@ func (e *executable) Choose(of plan.Step) error {
 	return nil
 }
 
-// finish waits for s and looks at it.
+// finish waits for s and checks it.
 func (e *executable) finish(s *step) {
 	res, err := s.Step.Wait(context.Background())
 	if err == nil && e.watch != nil {
@@ -126,25 +125,25 @@ func (e *executable) finish(s *step) {
 	s.err = errors.Join(err, e.forget())
 }
 
-// tokens are b's, with those that were chosen in the step before.
+// tokens returns b's tokens, with those sampled in the previous step filled in.
 func (e *executable) tokens(b *plan.Batch) []int32 {
 	ids := slices.Clone(b.Tokens)
 	for t, row := range b.From {
 		if row >= 0 {
-			ids[t] = max(0, e.chosen[row]) // there is none where the sequence has failed
+			ids[t] = max(0, e.chosen[row]) // -1 if the sequence has failed
 		}
 	}
 	return ids
 }
 
-// look puts what the checks find in the place of the errors of s, and takes out of it
-// what the batch did not ask for.
+// look sets the errors of s to what the checks find, and removes from s what the batch did not ask
+// for.
 func (e *executable) look(b *plan.Batch, tokens []int32, s *step) {
 	failed := make([]error, b.Seqs())
 	copy(failed, s.result.Err)
 	found := false
 	report := func(seq int, err error) {
-		// What is not finite, or has no token to be chosen, is an error already.
+		// A sequence whose values are not finite, or that has no token, already has an error.
 		if err != nil && failed[seq] == nil {
 			failed[seq], found = err, true
 		}
@@ -171,8 +170,8 @@ func (e *executable) look(b *plan.Batch, tokens []int32, s *step) {
 	}
 }
 
-// choice is the difference between the token that row i has and the one that the host
-// chooses of the same logits, if there is one.
+// choice returns an error if row i's token is not the one that the host samples from the same
+// logits.
 func (e *executable) choice(b *plan.Batch, i int, tokens []int32, res *plan.Result) error {
 	row, logits, last := &b.Rows[i], res.Logits[i], int32(-1)
 	if b.From != nil && b.From[row.Token] >= 0 {
@@ -194,7 +193,7 @@ func (e *executable) choice(b *plan.Batch, i int, tokens []int32, res *plan.Resu
 	return t
 }
 
-// forget drops the reference when it has seen all that it is to see.
+// forget drops the reference after the last step to compare.
 func (e *executable) forget() error {
 	if e.watch == nil || e.steps < e.options.Reference {
 		return nil
@@ -214,7 +213,7 @@ func (e *executable) Close() error {
 	return err
 }
 
-// sequenceOf is the sequence of token t.
+// sequenceOf returns the sequence of token t.
 func sequenceOf(b *plan.Batch, t int) int {
 	seq, found := slices.BinarySearch(b.Start, int32(t))
 	if !found {

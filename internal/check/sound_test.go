@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A shy backend keeps values to itself, as kernels do that join operations.
+// A shy backend does not pass all values to Observe, like kernels that fuse operations.
 type shy struct {
 	plan.Backend
 	shows func(n *plan.Node) bool
@@ -48,7 +48,7 @@ func (e *shyExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 	return e.Executable.Submit(&some)
 }
 
-// joined are the operations whose values a GPU's kernels keep to themselves at most.
+// joined reports whether a GPU's fused kernels may not write n's value.
 func joined(n *plan.Node) bool {
 	switch n.Op {
 	case plan.RMSNorm, plan.Rope, plan.Pick, plan.Map:
@@ -57,7 +57,7 @@ func joined(n *plan.Node) bool {
 	return true
 }
 
-// drifts are the largest that were seen, by operation and format.
+// drifts holds the largest drift by operation and format.
 type drifts map[string]float64
 
 func (d drifts) seen(nodes []*plan.Node, drift float64) {
@@ -81,7 +81,7 @@ func (d drifts) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// feed runs two sequences, a prompt and tokens one by one.
+// feed runs two sequences: a prompt, then single tokens.
 func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab int) error {
 	t.Helper()
 	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 100, 2, 100, 16, base))
@@ -107,7 +107,7 @@ func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab
 	return err
 }
 
-// What computes in float32, in any order, with any format, is never said to drift.
+// A device that computes in float32, in any order and with any format, never has an error.
 func TestSound(t *testing.T) {
 	found := drifts{}
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
@@ -135,11 +135,11 @@ func TestSound(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the largest drifts, in parts of what is let pass\n%v", found)
+	t.Logf("the largest drifts, as fractions of the bounds\n%v", found)
 }
 
-// formatProgram is a layer of products in one format, of rows in which some columns are
-// a hundred times the others.
+// formatProgram returns a layer of products in one format. In its rows some columns are a hundred
+// times the others.
 func formatProgram(t *testing.T, d tensor.DType) *plan.Program {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(d), 3))
@@ -158,7 +158,7 @@ func formatProgram(t *testing.T, d tensor.DType) *plan.Program {
 	return p
 }
 
-// outliers makes some elements of an F32 vector large.
+// outliers enlarges some elements of an F32 vector.
 func outliers(w *tensor.Tensor) *tensor.Tensor {
 	for i := 5; i < w.Elems(); i += 97 {
 		bits := math.Float32bits(100)

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Pages that move, by way of the host and beside it, are the reference's too.
+// The reference follows pages that are saved to host memory, and pages that are not.
 func TestPages(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {

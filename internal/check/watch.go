@@ -7,23 +7,23 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A watch compares the values that a device is seen to write with what the reference
-// makes of the device's own values, so that what is wrong in one operation is not in
-// the next ones. Values that a device keeps to itself are the reference's.
+// A watch compares the values that a device writes with what the reference computes from the
+// device's own values, so that a fault in one operation does not appear in later ones. For values
+// that the device does not show, the reference uses its own.
 type watch struct {
 	program   *plan.Program
 	reference Reference
 	seen      func(nodes []*plan.Node, drift float64)
-	by        []int // by value: the node that gives it
+	by        []int // by value: the node that computes it
 	readers   []int // by value: how many nodes read it
 
-	// The step at hand.
+	// The current step.
 	batch   *plan.Batch
-	done    []bool        // by node: the reference has done it
-	own     []bool        // by value: it is there, and the reference's
-	left    []int         // by value: nodes that are still to read it
+	done    []bool        // by node: the reference has run it
+	own     []bool        // by value: it is the reference's own
+	left    []int         // by value: number of nodes still to read it
 	err     error         // of the reference
-	drifted []*DriftError // by sequence: its first
+	drifted []*DriftError // by sequence: its first error
 }
 
 func newWatch(p *plan.Program, r Reference, seen func(nodes []*plan.Node, drift float64)) *watch {
@@ -50,8 +50,8 @@ func (w *watch) begin(b *plan.Batch, tokens []int32) error {
 	return w.reference.Begin(b, tokens)
 }
 
-// observe compares what the device has written of v. A value that others have read
-// already is the reference's to them, and stays so.
+// observe compares x, the device's value of v. If operations have already read the reference's own
+// value, x is ignored.
 func (w *watch) observe(v plan.Value, x []float32) {
 	if w.err != nil || w.done[w.by[v]] {
 		return
@@ -66,8 +66,8 @@ func (w *watch) observe(v plan.Value, x []float32) {
 	w.dropRead(v)
 }
 
-// run has the reference do node i, and before it those whose values nobody has seen.
-// It adds all whose work is in the value to nodes, in order.
+// run runs node i on the reference, after those of its inputs that were not observed. It appends to
+// nodes, in order, all nodes that contributed to the value since the last observed values.
 func (w *watch) run(i int, nodes *[]*plan.Node) error {
 	n := &w.program.Nodes[i]
 	w.done[i] = true
@@ -96,8 +96,8 @@ func (w *watch) run(i int, nodes *[]*plan.Node) error {
 	return nil
 }
 
-// trace adds node i, which the reference has done, and those before it that nobody has
-// seen to nodes.
+// trace appends to nodes node i, which the reference has run, after the nodes of its inputs that
+// were not observed.
 func (w *watch) trace(i int, nodes *[]*plan.Node) {
 	n := &w.program.Nodes[i]
 	if slices.Contains(*nodes, n) {
@@ -120,15 +120,14 @@ func count(list []plan.Value, v plan.Value) (n int) {
 	return n
 }
 
-// dropRead drops v when all that reads it is done.
+// dropRead drops v after its last reader has run.
 func (w *watch) dropRead(v plan.Value) {
 	if w.left[v] == 0 {
 		w.reference.Drop(v)
 	}
 }
 
-// compare notes the first element of each sequence that is too far from the
-// reference's.
+// compare records, for each sequence, the first element beyond its bound.
 func (w *watch) compare(v plan.Value, x []float32, nodes []*plan.Node) {
 	columns, worst := int(w.program.Shapes[v][1]), 0.0
 	for r := range w.reference.Rows(v) {
@@ -164,7 +163,7 @@ func (w *watch) compare(v plan.Value, x []float32, nodes []*plan.Node) {
 	}
 }
 
-// finish has the reference do what nobody has seen, as its states go on from there.
+// finish runs the remaining nodes on the reference, so that its states are complete.
 func (w *watch) finish() error {
 	for i := range w.program.Nodes {
 		if w.err == nil && !w.done[i] {

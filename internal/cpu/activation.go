@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// activations are the functions of a GLU's gate.
+// activations maps activations to the functions of a GLU's gate.
 var activations = map[plan.Activation]func(x float64) float64{
 	plan.SiLU: func(x float64) float64 { return x / (1 + math.Exp(-x)) },
 	plan.GELU: func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
@@ -36,15 +36,15 @@ func gluGeneric(y, gate, up []float32, act plan.Activation) {
 	}
 }
 
-// unitPiece is how many elements an activation takes at a time if it needs space for
-// intermediate values.
+// unitPiece is the number of elements that an activation handles at a time if it needs scratch
+// memory.
 const unitPiece = 256
 
-// unitSpace is that space.
+// unitSpace is that scratch memory.
 type unitSpace [3][unitPiece]float32
 
-// quickGELU is the sigmoid of 1.702 x times x, of unitPiece elements at most. The last
-// part of space is overwritten.
+// quickGELU sets y to x * sigmoid(1.702*x) for at most unitPiece elements. It overwrites the last
+// part of space.
 func quickGELU(y, x []float32, space *unitSpace, glu func(y, gate, up []float32, a plan.Activation)) {
 	s := space[2][:len(x)]
 	for i, v := range x {

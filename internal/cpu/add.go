@@ -27,7 +27,7 @@ func (add) bound(e *executable, n *plan.Node) (func(r int), error) {
 	return func(r int) {
 		to, x, y := e.bound(n.Out, r), e.bound(n.In[0], r), e.bound(n.In[1], r)
 		for i, v := range e.row(n.Out, r) {
-			// A scale before it and the sum may be one rounding or two.
+			// A scale before the addition may be rounded separately, or together with the sum.
 			sizes := math.Abs(float64(e.row(n.In[0], r)[i])) + math.Abs(float64(e.row(n.In[1], r)[i]))
 			to[i] = float32(at(x, i) + at(y, i) + (math.Abs(float64(v))+sizes)/(1<<23))
 		}

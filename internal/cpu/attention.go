@@ -8,51 +8,50 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// contextSegment is the length of the pieces that a context is cut into, at
-// absolute multiples. Scores, their largest, the weights and the weighted values
-// are made for each from nothing, and the segments of a row are joined in
-// ascending order, as the online softmax of Milakov and Gimelshein (2018) does it.
-// So neither the steps that a prompt was cut into nor who did which segment
-// changes a bit.
+// contextSegment is the length of the segments of a context, in tokens, at absolute multiples. The
+// maximum, the weights and the weighted values of each segment are computed independently. The
+// segments of a row are then merged in ascending order, by the online softmax of Milakov and
+// Gimelshein (2018). So the bits depend neither on how a prompt was cut into steps nor on which
+// worker computed which segment.
 const contextSegment = 256
 
-// An attending is an attention node that is ready to run.
-type attending struct {
+// An attentionJob is a compiled attention node.
+type attentionJob struct {
 	e       *executable
 	n       *plan.Node
 	a       plan.AttentionAttr
 	pool    *kvPool
-	whole   *bothWays // of a Bidirectional, else nil
+	whole   *stepCache // for Bidirectional, else nil
 	kernels *attentionKernels
 	cacheKernels
 	space *attentionSpace
 
 	group int       // query heads per key/value head
-	width int       // of a row of sums, HeadDim rounded up
+	width int       // length of a row of sums: HeadDim rounded up
 	sinks []float32 // [Heads], or nil
 
-	lost    []bool // by key/value head and token: the cache cannot hold it
+	lost    []bool // by key/value head and token: the cache cannot represent the key or value
 	anyLost atomic.Bool
 
-	// Of the step that runs.
+	// For the current step.
 	tiles []tile
-	apart int // segments of all tiles and heads, where each is an item; else 0
+	apart int // number of segments of all tiles and heads, if each is a work item; else 0
 }
 
-// A tile is some consecutive tokens of one sequence, whose queries share every
-// load of a key or value.
+// A tile is some consecutive tokens of one sequence, whose queries share each load of a key or
+// value.
 type tile struct {
 	past   past
 	t0     int // first token
 	tokens int
-	pos    int // of the first token
-	end    int // position behind those of the sequence in the step
+	pos    int // position of the first token
+	end    int // one past the last position of the sequence in the step
 
-	first, segments int // the first segment seen by any of them, and their number
-	item, slot      int // of its first segment, where each is an item
+	first, segments int // first segment that any token sees, and number of segments
+	item, slot      int // item and first row of its first segment, if segments are items
 }
 
-// attention attends to what a state holds.
+// attention attends to the keys and values in a state.
 type attention struct{ ordinary }
 
 func (attention) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
@@ -72,21 +71,21 @@ func (attention) moved(e *executable, n *plan.Node) int {
 	return size
 }
 
-// groupWidth is the columns of the query heads of a key/value head.
+// groupWidth returns the number of columns of the query heads that share a key/value head.
 func groupWidth(n *plan.Node) int {
 	a := n.Attr.(plan.AttentionAttr)
 	return a.Heads / a.KVHeads * a.HeadDim
 }
 
-// attend stores the step's keys and values and then shares tiles and key/value
-// heads among the workers, or their segments where these are too few.
-func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kernel, error) {
+// attend returns kernels that store the step's keys and values and then compute attention. Work
+// items are tiles by key/value heads, or their segments if there are too few.
+func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
 	sinks, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
 	}
-	j := &attending{
+	j := &attentionJob{
 		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
 		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
@@ -106,8 +105,8 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kerne
 	}, nil
 }
 
-// begin cuts the step's tokens into tiles and decides whether segments are items.
-func (j *attending) begin() {
+// begin cuts the step's tokens into tiles and decides whether segments are work items.
+func (j *attentionJob) begin() {
 	b := j.e.batch
 	if j.whole != nil {
 		j.whole.cut(b)
@@ -135,19 +134,19 @@ func (j *attending) begin() {
 	}
 }
 
-func (j *attending) past(s int32) past {
+func (j *attentionJob) past(s int32) past {
 	if j.whole != nil {
 		return j.whole.past(s)
 	}
 	return j.e.past(j.pool, s)
 }
 
-func (j *attending) firstVisible(pos int) int {
+func (j *attentionJob) firstVisible(pos int) int {
 	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
 }
 
-// endVisible is the position behind those that token i of a tile sees.
-func (j *attending) endVisible(tl *tile, i int) int {
+// endVisible returns one past the last position that token i of a tile sees.
+func (j *attentionJob) endVisible(tl *tile, i int) int {
 	switch pos := tl.pos + i; {
 	case j.whole == nil:
 		return pos + 1
@@ -158,9 +157,9 @@ func (j *attending) endVisible(tl *tile, i int) int {
 	}
 }
 
-// store writes the keys and values of items lo to hi: a head, and its tokens, which
-// are neighbours in the pages.
-func (j *attending) store(worker, lo, hi int) {
+// store writes the keys and values of items lo to hi. Items are ordered by head, then token,
+// because neighboring tokens are neighbors in the pages.
+func (j *attentionJob) store(worker, lo, hi int) {
 	b, half := j.e.batch, j.space.desks[worker].half[:j.a.HeadDim]
 	for i := lo; i < hi; i++ {
 		g, t := i/len(j.e.ids), i%len(j.e.ids)
@@ -172,8 +171,8 @@ func (j *attending) store(worker, lo, hi int) {
 	}
 }
 
-// report notes whose keys or values the cache cannot hold.
-func (j *attending) report() {
+// report marks the sequences whose keys or values the cache cannot represent.
+func (j *attentionJob) report() {
 	if !j.anyLost.Load() {
 		return
 	}
@@ -189,8 +188,8 @@ func (j *attending) report() {
 	}
 }
 
-// tilesOrSegments does items lo to hi.
-func (j *attending) tilesOrSegments(worker, lo, hi int) {
+// tilesOrSegments computes items lo to hi.
+func (j *attentionJob) tilesOrSegments(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	if j.apart > 0 {
 		j.attendApart(d, lo, hi)
@@ -208,9 +207,9 @@ func (j *attending) tilesOrSegments(worker, lo, hi int) {
 	}
 }
 
-// attendApart does segments lo to hi, and keeps what comes out of each.
-func (j *attending) attendApart(d *attentionDesk, lo, hi int) {
-	of := 0 // tile
+// attendApart computes segments lo to hi and stores their results.
+func (j *attentionJob) attendApart(d *attentionDesk, lo, hi int) {
+	of := 0 // index of the tile
 	for i := lo; i < hi; i++ {
 		before := of
 		for of+1 < len(j.tiles) && j.tiles[of+1].item <= i {
@@ -225,13 +224,13 @@ func (j *attending) attendApart(d *attentionDesk, lo, hi int) {
 	}
 }
 
-// slot is the first row of a segment kept apart.
-func (j *attending) slot(tl *tile, g, s int) int {
+// slot returns the first row of a stored segment.
+func (j *attentionJob) slot(tl *tile, g, s int) int {
 	return tl.slot + (g*tl.segments+s)*tl.tokens*j.group
 }
 
-// join joins the segments that were kept apart, for items lo to hi.
-func (j *attending) join(worker, lo, hi int) {
+// join merges the stored segments of items lo to hi.
+func (j *attentionJob) join(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	for i := lo; i < hi; i++ {
 		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
@@ -244,9 +243,9 @@ func (j *attending) join(worker, lo, hi int) {
 	}
 }
 
-// reset makes the tile's rows those that have seen nothing but their heads' sinks. A
-// sink's own weight is exp(0), and it adds no value.
-func (j *attending) reset(sums *softSums, tl *tile, g int) {
+// reset initializes the tile's rows with only the sinks of their heads. A sink's own weight is
+// exp(0), and it has no value.
+func (j *attentionJob) reset(sums *softSums, tl *tile, g int) {
 	rows := tl.tokens * j.group
 	sums.reset(rows, j.width)
 	if j.sinks == nil {
@@ -257,8 +256,8 @@ func (j *attending) reset(sums *softSums, tl *tile, g int) {
 	}
 }
 
-// add adds rows from to to of a segment, whose row 0 is row at of part, to sums.
-func (j *attending) add(sums *softSums, part softSums, at, from, to int) {
+// add merges rows from to to of a segment into sums. The segment's row 0 is row at of part.
+func (j *attentionJob) add(sums *softSums, part softSums, at, from, to int) {
 	for r := from; r < to; r++ {
 		largest := max(sums.top[r], part.top[at+r])
 		before, now := expOf(sums.top[r]-largest), expOf(part.top[at+r]-largest)
@@ -275,8 +274,8 @@ func expOf(x float32) float32 {
 	return float32(math.Exp(float64(x)))
 }
 
-// finish writes the tile's rows.
-func (j *attending) finish(sums *softSums, tl *tile, g int) {
+// finish writes the tile's rows of the output.
+func (j *attentionJob) finish(sums *softSums, tl *tile, g int) {
 	n := j.group * j.a.HeadDim
 	for i := range tl.tokens {
 		out := j.e.row(j.n.Out, tl.t0+i)[g*n : (g+1)*n]

@@ -9,7 +9,7 @@ type (
 	weightedLoop func(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
 )
 
-// assembled are the kernels of a cache whose numbers have size bytes.
+// assembled returns the kernels for a cache with numbers of size bytes.
 func assembled(size int, scores scoreLoop, weighted weightedLoop) cacheKernels {
 	return cacheKernels{
 		scores: func(score, q []float32, rows, qWidth int, k *stretch, dim int) {

@@ -24,8 +24,8 @@ var shapes = []attentionShape{
 	{plan.AttentionAttr{Heads: 33, KVHeads: 1, HeadDim: 32, Scale: 0.2}, true},
 }
 
-// attendAll attends in steps of so many tokens and returns every token's output.
-// The past of the rig is that of set, and its keys and values are stored again.
+// attendAll attends in steps of that many tokens and returns every token's output. The rig's past
+// is that of set; its keys and values are stored again.
 func (r *attentionRig) attendAll(tokens int, q, k, v [][]float32) [][]float32 {
 	n, table := r.nodes[0], r.batch.Tables
 	var out [][]float32
@@ -49,8 +49,8 @@ func (r *attentionRig) attendAll(tokens int, q, k, v [][]float32) [][]float32 {
 	return out
 }
 
-// Neither the steps, nor who does what, nor what else lies in the pages changes a
-// bit of a token.
+// A token's bits depend neither on the steps, nor on which worker does what, nor on other data in
+// the pages.
 func TestAttentionBits(t *testing.T) {
 	eachTier(t, func(t *testing.T, tr tier) {
 		positions, shapes := 530, shapes
@@ -76,7 +76,7 @@ func TestAttentionBits(t *testing.T) {
 					lim := plan.Limits{Tokens: c.tokens, Seqs: 1, Rows: 1, PageTokens: c.pageTokens, Pages: []int{positions/c.pageTokens + 2}, Cache: d}
 					r := newAttentionRig(t, tr, c.threads, 1, a, lim)
 					r.set(1, positions)
-					// What nobody has stored yet is no number.
+					// Keys and values that are not stored yet are NaN.
 					for i := range r.pools[0].pages {
 						page := r.pools[0].page(int32(i))
 						for j := range page {
@@ -99,7 +99,7 @@ func TestAttentionBits(t *testing.T) {
 	})
 }
 
-// A token sees nothing of those after it, be they in its tile or not.
+// A token does not see later tokens, in its tile or not.
 func TestAttentionLater(t *testing.T) {
 	const positions = 300
 	eachTier(t, func(t *testing.T, tr tier) {
@@ -166,7 +166,7 @@ func TestCacheOverflow(t *testing.T) {
 	}
 }
 
-// What a cache of 8 bits keeps is near what was stored, however small.
+// A Q8_0 cache returns values near those stored, however small.
 func TestQuantizeHead(t *testing.T) {
 	for _, size := range []float64{0, 1e-9, 1e-7, 2e-6, 1e-4, 1, 1000, 8e6} {
 		x, q, scales := make([]float32, 64), make([]int8, 64*3), make([]uint16, 2*3)
@@ -178,7 +178,7 @@ func TestQuantizeHead(t *testing.T) {
 		}
 		for i, v := range x {
 			got := float64(int(q[i*3])) * float64(tensor.F16ToF32(scales[i/32*3]))
-			// Half a step, and half of the smallest float16 where that is more.
+			// Half a step, or half of the smallest float16 if that is more.
 			if diff := math.Abs(got - float64(v)); diff > max(size/127*0.51+127*3e-8*0.004, 3.1e-8) {
 				t.Errorf("%v about %g is kept as %v", v, size, got)
 			}
@@ -208,7 +208,7 @@ func TestCacheMustFit(t *testing.T) {
 	}
 }
 
-// A step allocates nothing once its pages are there.
+// A step allocates nothing once its pages are allocated.
 func TestAttentionAllocates(t *testing.T) {
 	for i, threads := range []int{1, 3, 3} {
 		for _, tokens := range []int{1, 20} {

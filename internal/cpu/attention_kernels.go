@@ -7,47 +7,45 @@ import (
 )
 
 const (
-	// scoreStride is the distance of two rows of scores: a segment, and what whole
-	// registers write beyond it.
+	// scoreStride is the distance of two rows of scores: a segment, plus what whole registers write
+	// beyond it.
 	scoreStride = contextSegment + 16
-	// headUnit is what the rows of sums are rounded up to, in values.
+	// headUnit is the multiple to which rows of sums are rounded up, in values.
 	headUnit = 16
 )
 
-// A stretch is n consecutive positions of one page and one head: keys, or values.
+// A stretch is n consecutive positions in one page, for one head: keys or values.
 type stretch struct {
 	numbers, scales []byte // from the first position on
-	next            []byte // what will be read after them
+	next            []byte // data to prefetch
 	n               int
-	width           int // between the rows of the matrix that they are, in values
+	width           int // row length of the matrix, in values
 }
 
 // attentionKernels are the inner loops of attention.
 type attentionKernels struct {
 	caches map[tensor.DType]cacheKernels
 
-	// softWeights replaces each of rows rows of n scores by exp(score - top), top
-	// being the row's largest, and sets total to their sum. n is a positive
-	// multiple of 16.
+	// softWeights replaces each of rows rows of n scores by exp(score - top), where top is the
+	// row's largest score, and sets total to their sum. n is a positive multiple of 16.
 	softWeights func(score []float32, n, rows int, top, total []float32)
-	// blend sets y to y a + x b. Its length is a positive multiple of 16.
+	// blend sets y to y*a + x*b. The length is a positive multiple of 16.
 	blend func(y, x []float32, a, b float32)
-	// scale sets y to x a.
+	// scale sets y to x*a.
 	scale func(y, x []float32, a float32)
-	// halve sets y to x as float16.
+	// halve sets y to x in float16.
 	halve func(y []uint16, x []float32)
 }
 
-// cacheKernels are the loops over keys and values as one kind of cache keeps them.
+// cacheKernels are the loops over keys and values for one format of the cache.
 type cacheKernels struct {
-	// scores sets score [rows, n], rows scoreStride apart, to the products of
-	// queries q [dim, rows], rows qWidth apart, and keys k [dim, n]. Sums run over
-	// dim in ascending order, each by itself. n is rounded up to whole registers,
-	// in what is read and written.
+	// scores sets score [rows, n], with rows scoreStride apart, to the products of queries q [dim,
+	// rows], with rows qWidth apart, and keys k [dim, n]. Each sum runs over dim in ascending
+	// order. n is rounded up to whole registers for reads and writes.
 	scores func(score, q []float32, rows, qWidth int, k *stretch, dim int)
-	// weighted adds to sum [rows, dim], rows width apart, the values v [n, dim] by
-	// their weights [rows, n], rows scoreStride apart, in ascending order. dim is
-	// rounded up to whole registers, in what is read and written.
+	// weighted adds to sum [rows, dim], with rows width apart, the values v [n, dim] times their
+	// weights [rows, n], with rows scoreStride apart, in ascending order. dim is rounded up to
+	// whole registers for reads and writes.
 	weighted func(sum, weight []float32, rows, width int, v *stretch, dim int)
 }
 
@@ -105,7 +103,7 @@ func loadBytes(y []float32, numbers []byte, at int) {
 	}
 }
 
-// A numberLoader sets y to as many numbers from at on.
+// A numberLoader sets y to the len(y) numbers from index at on.
 type numberLoader func(y []float32, numbers []byte, at int)
 
 func genericCache(load numberLoader) cacheKernels {
@@ -134,7 +132,7 @@ func genericCache(load numberLoader) cacheKernels {
 	}
 }
 
-// addProducts adds q[r] key to row r of the scores.
+// addProducts adds q[r]*key to row r of the scores.
 func addProducts(score, q, key []float32) {
 	for r, x := range q {
 		row := score[r*scoreStride:][:len(key)]
@@ -144,7 +142,7 @@ func addProducts(score, q, key []float32) {
 	}
 }
 
-// addWeighted adds value by the first weight of each row to that row of sum.
+// addWeighted adds value times the first weight of each row to that row of sum.
 func addWeighted(sum, weight []float32, rows, width int, value []float32) {
 	for r := range rows {
 		w, row := weight[r*scoreStride], sum[r*width:][:len(value)]

@@ -7,18 +7,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A sight is what one head of a token attends to: n positions, with their keys and
-// values [headDim], each valid until the next is asked for.
-type sight struct {
+// A headContext is what one head of a token attends to: n positions with their keys and values
+// [headDim], each valid until the next call.
+type headContext struct {
 	n          int
 	key, value func(i int) []float32
-	cache      tensor.DType // what keys and values are kept in
-	sink       *float32     // nil, or the logit of what has no value
+	cache      tensor.DType // format of keys and values
+	sink       *float32     // nil, or the logit of the sink, which has no value
 }
 
-// attend writes what a head's query makes of s to out, in float64, and to bound, where
-// that is not nil, how far a sound executor may be from it; qBound is that of q, or nil.
-func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
+// attend writes the result of a head's query on s to out, in float64. If bound is not nil, attend
+// writes how far a correct executor may be from it; qBound is the bound of q, or nil.
+func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
 	grain := make([]float64, len(out))
 	query, weights, values, steps := s.halves()
@@ -32,7 +32,7 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 			size += float64(k) * float64(k)
 		}
 		if bound != nil {
-			grains(grain, key, s.cache)
+			storedErrors(grain, key, s.cache)
 			var kept, most float64
 			for i, g := range grain {
 				g *= math.Abs(float64(q[i]))
@@ -40,7 +40,7 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 				most = max(most, g)
 			}
 			rounded := query*math.Sqrt(squares) + steps*math.Sqrt(size)
-			doubts[p] = math.Abs(a.Scale) * (roundings*math.Sqrt(squares) + rounded + some(kept, most) + sizes(qBound, key))
+			doubts[p] = math.Abs(a.Scale) * (roundings*math.Sqrt(squares) + rounded + fewErrors(kept, most) + absDot(qBound, key))
 		}
 		if score *= a.Scale; a.Softcap > 0 {
 			score = a.Softcap * math.Tanh(score/a.Softcap)
@@ -67,8 +67,8 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	if bound == nil {
 		return
 	}
-	// A weight that is off moves the mean towards its value or away from it, and a sum
-	// of weights that is off is weights that are.
+	// An error in one weight moves the mean towards its value or away from it. An error in the sum
+	// of weights is an error in all weights.
 	sinkDoubt := roundings
 	if s.sink != nil {
 		sinkDoubt += roundings * (math.Abs(float64(*s.sink)) + top - float64(*s.sink))
@@ -78,7 +78,7 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 		weight /= sum
 		by := math.Expm1(min(doubts[p]+roundings, 10))
 		value := s.value(p)
-		grains(grain, value, s.cache)
+		storedErrors(grain, value, s.cache)
 		for j, v := range value {
 			off[j] += weight * (by*math.Abs(float64(v)-float64(out[j])) + roundings*math.Abs(float64(v)))
 			rounded[j] += square(weights*weight*(float64(v)-float64(out[j]))) + square(values*weight*float64(v))
@@ -90,14 +90,15 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 		if s.sink != nil {
 			off[j] += math.Exp(float64(*s.sink)-top) / sum * sinkDoubt * math.Abs(float64(v))
 		}
-		bound[j] = float32(off[j] + math.Sqrt(rounded[j]) + some(spread[j], most[j]))
+		bound[j] = float32(off[j] + math.Sqrt(rounded[j]) + fewErrors(spread[j], most[j]))
 	}
 }
 
-// halves is how far products may be off in which a sound executor rounds to f16: the
-// queries, the weights, and of a Q8_0 cache each number times its scale, where the cache is
-// not of float32. In parts of the root of the terms' squares, and by steps of queries.
-func (s *sight) halves() (query, weights, values, steps float64) {
+// halves returns the bounds for products in which a correct executor rounds to f16, unless the
+// cache is float32: the queries, the weights and, with a Q8_0 cache, each number times its scale.
+// query, weights and values are fractions of the root of the terms' squares; steps is in steps of
+// queries.
+func (s *headContext) halves() (query, weights, values, steps float64) {
 	switch s.cache {
 	case tensor.F32:
 		return 0, 0, 0, 0
@@ -109,18 +110,18 @@ func (s *sight) halves() (query, weights, values, steps float64) {
 
 func square(x float64) float64 { return x * x }
 
-// sizes is the sum of |x|·|y|, 0 where there is no x.
-func sizes(x, y []float32) (sum float64) {
+// absDot returns the sum of |x|·|y|; 0 if x is nil.
+func absDot(x, y []float32) (sum float64) {
 	for i, v := range x {
 		sum += math.Abs(float64(v)) * math.Abs(float64(y[i]))
 	}
 	return sum
 }
 
-// grains writes how far each element of x may be from what a sound executor has kept of
-// it in a cache of dtype d: a step, where what it kept was turned in float32 before and
-// is rounded the other way.
-func grains(dst []float64, x []float32, d tensor.DType) {
+// storedErrors writes how far each element of x may be from the element that a correct executor has
+// stored in a cache of dtype d: one step, because a value that was rotated in float32 may round in
+// the other direction.
+func storedErrors(dst []float64, x []float32, d tensor.DType) {
 	for lo := 0; lo < len(x); lo += cacheBlock {
 		block := x[lo:min(len(x), lo+cacheBlock)]
 		step := largest(block) / 127
@@ -136,9 +137,9 @@ func grains(dst []float64, x []float32, d tensor.DType) {
 	}
 }
 
-// some is how far a sum may be off of whose terms a few may be: by so much each, all
-// squares together, and by the most of one.
-func some(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
+// fewErrors bounds the error of a sum if a few of its terms are wrong by one step. squares is the
+// sum of all squared errors, most the largest error.
+func fewErrors(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
 
 func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a, pool := n.Attr.(plan.AttentionAttr), e.kv(n.State)
@@ -166,7 +167,7 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			first := plan.Group{Window: a.Window}.FirstVisible(pos)
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
-				s := sight{
+				s := headContext{
 					n: pos + 1 - first, cache: pool.dtype,
 					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row) },
 					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row) },
@@ -180,8 +181,8 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// attendHead has s attended to by head h of token t of n.
-func (e *executable) attendHead(n *plan.Node, t, h int, s *sight, a *plan.AttentionAttr) {
+// attendHead computes head h of token t of n on s.
+func (e *executable) attendHead(n *plan.Node, t, h int, s *headContext, a *plan.AttentionAttr) {
 	head := func(x []float32) []float32 {
 		if x == nil {
 			return nil

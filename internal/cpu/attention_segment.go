@@ -2,9 +2,9 @@ package cpu
 
 import "math"
 
-// queries puts the tile's queries of key/value head g onto the desk, scaled and
-// with rows as neighbours: row i*group+h is query h of token i.
-func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
+// queries writes the tile's queries of key/value head g to the desk, scaled and transposed: column
+// i*group+h is query h of token i.
+func (j *attentionJob) queries(d *attentionDesk, tl *tile, g int) {
 	dim, rows, scale := j.a.HeadDim, tl.tokens*j.group, float32(j.a.Scale)
 	row := func(r int) []float32 {
 		return j.e.row(j.n.In[0], tl.t0+r/j.group)[(g*j.group+r%j.group)*dim:][:dim]
@@ -25,31 +25,31 @@ func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
 	}
 }
 
-// seen are the tokens from and before to of a tile that see any of a segment.
-func (j *attending) seen(tl *tile, segment int) (from, to int) {
+// seen returns the range of a tile's tokens that see part of a segment.
+func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	lo := segment * contextSegment
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
-	// The last one to see position p is at p+Window-1.
+	// The last token to see position p is at p+Window-1.
 	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
 		to = j.a.Window - after
 	}
 	return from, to
 }
 
-// visible are the positions lo and before hi of a segment that token i sees,
-// counted from the segment's begin.
-func (j *attending) visible(tl *tile, i, segment int) (lo, hi int) {
+// visible returns the range of positions of a segment that token i sees, relative to the segment's
+// start.
+func (j *attentionJob) visible(tl *tile, i, segment int) (lo, hi int) {
 	begin := segment * contextSegment
 	return max(0, j.firstVisible(tl.pos+i)-begin), min(contextSegment, j.endVisible(tl, i)-begin)
 }
 
-// segment computes the rows of a segment into part, each over what its token sees,
-// and returns which tokens see any.
-func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
+// segment computes the rows of a segment into part, each over the positions that its token sees. It
+// returns the range of tokens that see any.
+func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
 	from, to = j.seen(tl, segment)
-	// Later tokens see later positions: all of them see lastLo to firstHi, and some
+	// Later tokens see later positions: all tokens see lastLo to firstHi, and together they see
 	// firstLo to lastHi.
 	firstLo, firstHi := j.visible(tl, from, segment)
 	lastLo, lastHi := j.visible(tl, to-1, segment)
@@ -71,7 +71,7 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 		}
 	}
 	clear(part.sum[from*j.group*j.width : to*j.group*j.width])
-	if lastLo >= firstHi { // nothing that all of them see
+	if lastLo >= firstHi { // no position that all tokens see
 		for i := from; i < to; i++ {
 			lo, hi := j.visible(tl, i, segment)
 			j.addValues(d, tl, g, segment, i, i+1, lo, hi, part)
@@ -90,9 +90,9 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 	return from, to
 }
 
-// weigh makes weights of the scores at lo to hi of tokens from to to, capped where
-// the model caps them. Those beside them in a register become 0.
-func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
+// weigh turns the scores at lo to hi of tokens from to to into weights, after a softcap if the
+// model has one. The other weights in their registers become 0.
+func (j *attentionJob) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
 	a, b := lo/headUnit*headUnit, (hi+headUnit-1)/headUnit*headUnit
 	none := float32(math.Inf(-1))
 	for r := from * j.group; r < to*j.group; r++ {
@@ -111,9 +111,8 @@ func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int)
 	j.kernels.softWeights(d.score[r*scoreStride+a:], b-a, (to-from)*j.group, part.top[r:], part.total[r:])
 }
 
-// capScores sets each score s to limit*tanh(s/limit). tanh(u) is
-// 1 - 2/(exp(2u)+1), whose cancellation float64 can afford unless u is tiny, and then
-// it is u to more than float32 holds.
+// capScores sets each score s to limit*tanh(s/limit). tanh(u) is 1 - 2/(exp(2u)+1). In float64 its
+// cancellation is harmless unless u is tiny; then tanh(u) equals u within float32.
 func capScores(score []float32, limit float64) {
 	for i, s := range score {
 		if u := float64(s) / limit; !(math.Abs(u) < 1e-4) {
@@ -122,8 +121,8 @@ func capScores(score []float32, limit float64) {
 	}
 }
 
-// addValues adds the values at lo to hi by the weights of tokens from to to.
-func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
+// addValues adds the values at lo to hi times the weights of tokens from to to.
+func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
 	r, begin, last := from*j.group, segment*contextSegment, j.endVisible(tl, tl.tokens-1)-1
 	for at := lo; at < hi; at += d.at.n {
 		d.at.values(&tl.past, g, begin+at, begin+hi)
@@ -134,11 +133,10 @@ func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, 
 	}
 }
 
-// lead is how many positions keys and values are asked for before they are read.
+// lead returns how many positions ahead keys and values are prefetched.
 func (p *past) lead() int { return 2 * p.pageTokens }
 
-// keys makes s the keys of head g from position pos on, as many of those before
-// end as lie in one page.
+// keys makes s the keys of head g from position pos on, up to end or the end of the page.
 func (s *stretch) keys(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, s.width = at.key()
@@ -149,7 +147,7 @@ func (s *stretch) keys(p *past, g, pos, end int) {
 	}
 }
 
-// values is keys for values.
+// values is like keys, for values.
 func (s *stretch) values(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, _ = at.value()

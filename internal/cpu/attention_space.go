@@ -7,24 +7,23 @@ import (
 )
 
 const (
-	// attentionRows is how many queries a tile has about: enough to load keys and
-	// values seldom, few enough for the nearest cache.
+	// attentionRows is the approximate number of queries in a tile: enough to load keys and values
+	// rarely, few enough for the first-level cache.
 	attentionRows = 32
-	// fewItems per worker are too few to keep all of them busy to the end.
+	// With fewer than fewItems items per worker, some workers are idle at the end.
 	fewItems = 4
-	// maxKept is the largest room for segments that are kept apart, in float32, where
-	// one token does not need more.
+	// maxKept bounds the memory for stored segments, in float32, unless one token needs more.
 	maxKept = 2 << 20
 )
 
-// tileTokens is the number of tokens of a tile, at most.
+// tileTokens returns the largest number of tokens in a tile.
 func tileTokens(group int) int { return max(1, attentionRows/group) }
 
-// headWidth is a head's length rounded up to what kernels write.
+// headWidth returns the length of a head rounded up to what kernels write.
 func headWidth(a *plan.AttentionAttr) int { return (a.HeadDim + headUnit - 1) / headUnit * headUnit }
 
-// softSums are rows of a softmax under way: total is the sum of exp(score - top)
-// and sum that of the values by these weights.
+// softSums are the rows of a partial softmax: total is the sum of exp(score - top), and sum the sum
+// of the values with these weights.
 type softSums struct {
 	top, total []float32 // [rows]
 	sum        []float32 // [rows, width]
@@ -34,7 +33,7 @@ func newSoftSums(rows, values int) softSums {
 	return softSums{make([]float32, rows), make([]float32, rows), make([]float32, values)}
 }
 
-// reset makes rows that have seen nothing.
+// reset sets rows to an empty softmax.
 func (s *softSums) reset(rows, width int) {
 	for r := range rows {
 		s.top[r] = float32(math.Inf(-1))
@@ -43,32 +42,31 @@ func (s *softSums) reset(rows, width int) {
 	clear(s.sum[:rows*width])
 }
 
-// from are the rows from r on.
+// from returns the rows from r on.
 func (s *softSums) from(r, width int) softSums {
 	return softSums{s.top[r:], s.total[r:], s.sum[r*width:]}
 }
 
 func (s *softSums) row(r, width int) []float32 { return s.sum[r*width : (r+1)*width] }
 
-// An attentionSpace is the memory in which attention works. All nodes of a
-// program use the same.
+// An attentionSpace is the scratch memory of attention, shared by all nodes of a program.
 type attentionSpace struct {
 	desks []attentionDesk // by worker
-	tiles []tile          // none, with room for as many as a step can have
-	slots softSums        // of segments kept apart
+	tiles []tile          // empty, with capacity for the tiles of any step
+	slots softSums        // stored segments
 }
 
-// An attentionDesk is what one worker works on.
+// An attentionDesk is the scratch memory of one worker.
 type attentionDesk struct {
 	q     []float32 // [headDim, rows] queries, scaled
 	score []float32 // [rows, scoreStride]
-	part  softSums  // of a segment
-	sums  softSums  // of the segments before
+	part  softSums  // current segment
+	sums  softSums  // segments so far
 	half  []uint16  // [headDim]
 	at    stretch
 }
 
-// attentionWork is the space of the attention nodes of a program.
+// attentionWork is the space of a program's attention nodes.
 var attentionWork = &space{
 	bytes: func(b *Backend, p *plan.Program, lim *plan.Limits) int {
 		return attentionRoom(p, lim, b.threads).bytes(b.threads)
@@ -83,7 +81,7 @@ type attentionSizes struct {
 	tiles, rows, queries, sums, dim, slots, kept int
 }
 
-// attentionRoom is what the attention nodes of p need at most in a step of lim.
+// attentionRoom returns the sizes that the attention nodes of p need for any step within lim.
 func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSizes {
 	var z attentionSizes
 	for i := range p.Nodes {
@@ -102,8 +100,8 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 		if workers == 1 {
 			continue
 		}
-		// Tiles that are few have few rows, and about as many positions as fit the pool at
-		// most: there can be more where sequences share pages, which go without.
+		// Few tiles have few rows, with at most about as many positions as the pool. Sequences that
+		// share pages can exceed that; then segments are not stored.
 		rows := min(lim.Tokens, (fewItems*workers/a.KVHeads+1)*tokens) * a.Heads
 		positions := lim.Tokens
 		if n.State != plan.NoState {
@@ -133,7 +131,7 @@ func newAttentionSpace(z attentionSizes, workers int) *attentionSpace {
 	return s
 }
 
-// holds reports whether there is room for so many rows of segments.
+// holds reports whether that many rows of segments fit.
 func (s *attentionSpace) holds(rows, width int) bool {
 	return rows <= len(s.slots.top) && rows*width <= len(s.slots.sum)
 }

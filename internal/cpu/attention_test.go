@@ -12,12 +12,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// guardedFloats are n float32 that end where their memory ends.
+// guardedFloats returns n float32 followed by memory that must not be read.
 func guardedFloats(t testing.TB, n int) []float32 { return words[float32](guarded(t, 4*n)) }
 
-// cacheMatrix is a random matrix as a cache keeps it, numbers and scales at the
-// end of their memory, and in float64. Scales are one for 32 numbers along the
-// head: down a column of keys, along a row of values.
+// cacheMatrix is a random matrix in the layout of a cache, with numbers and scales followed by
+// memory that must not be read, and in float64. 32 numbers along the head share a scale: down a
+// column of keys, along a row of values.
 type cacheMatrix struct {
 	stretch
 	value func(row, col int) float64
@@ -154,7 +154,7 @@ func TestWeighted(t *testing.T) {
 	})
 }
 
-// How many rows are done together changes no bit of any.
+// A row's bits do not depend on the number of rows.
 func TestRowsAlone(t *testing.T) {
 	const n, dim, rows = 32, 64, 15
 	eachTier(t, func(t *testing.T, tr tier) {
@@ -182,7 +182,7 @@ func TestRowsAlone(t *testing.T) {
 	})
 }
 
-// ulps is the distance from want in units of its last place as a float32.
+// ulps returns the distance of got from want in units in the last place of a float32.
 func ulps(got float32, want float64) float64 {
 	w := float32(want)
 	return math.Abs(float64(got)-want) / (float64(math.Nextafter32(w, math.MaxFloat32)) - float64(w))
@@ -218,7 +218,7 @@ func TestSoftWeights(t *testing.T) {
 					for i, x := range rows[r] {
 						got, want := score[r*scoreStride+i], math.Exp(float64(x-50))
 						sum += float64(got)
-						if u := ulps(got, want); !(u <= 2 || got == 0 && want < 1.1755e-38) { // 0 for what is below the normal numbers
+						if u := ulps(got, want); !(u <= 2 || got == 0 && want < 1.1755e-38) { // 0 for results below the normal numbers
 							t.Fatalf("exp(%v) = %v, %v units from %v", x-50, got, u, want)
 						}
 					}
@@ -314,7 +314,7 @@ func TestHalve(t *testing.T) {
 	})
 }
 
-// An attentionRig is a program with layers of attention, of which nothing else runs.
+// An attentionRig is a program with only layers of attention.
 type attentionRig struct {
 	*executable
 	nodes   []*plan.Node
@@ -370,8 +370,7 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 	return r
 }
 
-// set makes tokens of one sequence, up to position end, the step, over a past of
-// random numbers.
+// set makes a step of tokens of one sequence, up to position end, after a past of random numbers.
 func (r *attentionRig) set(tokens, end int) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	pages := (end + r.lim.PageTokens - 1) / r.lim.PageTokens
@@ -478,7 +477,7 @@ func BenchmarkAttentionKernels(b *testing.B) {
 	}
 }
 
-// The past of all layers together is larger than the caches.
+// The past of all layers together exceeds the caches.
 func BenchmarkAttentionDecode512(b *testing.B)       { benchmarkAttention(b, 1, 512, 64) }
 func BenchmarkAttentionDecode8192(b *testing.B)      { benchmarkAttention(b, 1, 8192, 6) }
 func BenchmarkAttentionPrefill(b *testing.B)         { benchmarkAttention(b, 256, 256, 2) }

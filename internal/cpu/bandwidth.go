@@ -6,14 +6,12 @@ import (
 	"time"
 )
 
-// ReadBandwidth measures how fast [Threads](threads) threads together can read
-// memory in order, in bytes a second. They read a buffer of about so many bytes,
-// which no other program uses and which lies in large pages where the system
-// grants them, with each of the loops that this processor has: vector loads into
-// as many sums as hide the time of an addition, asking for what lies ahead in
-// several distances. The fastest pass of all counts, so that it is a limit for
-// what reads as much, not an average. For the memory's own speed the buffer must
-// be much larger than the caches.
+// ReadBandwidth measures how fast [Threads](threads) threads together read memory sequentially, in
+// bytes per second. They read a buffer of about size bytes, in large pages if the system grants
+// them. It tries each of the processor's loops: vector loads into as many sums as hide the latency
+// of an addition, with prefetch at several distances. The result is that of the fastest pass, a
+// limit rather than an average. To measure the memory itself, the buffer must be much larger than
+// the caches.
 func ReadBandwidth(threads int, size int64) float64 {
 	const unit = 1 << 20
 	data := make([]byte, max(1, size/unit)*unit)
@@ -21,14 +19,14 @@ func ReadBandwidth(threads int, size int64) float64 {
 	w := newWorkers(Threads(threads))
 	defer w.close()
 	m := &measurement{workers: w, done: make(chan any)}
-	// A page that was never written may be one zero page for all, and lies near the
-	// processor that wrote it first.
+	// Pages that were never written may all be one page of zeros. A page is local to the processor
+	// that writes it first.
 	m.pass(len(data)/4096, func(_, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			data[i*4096] = 1
 		}
 	})
-	sums := make([][16]uint64, w.count()) // a cache line or two each
+	sums := make([][16]uint64, w.count()) // one or two cache lines each
 	var best float64
 	for range readPasses {
 		for _, sum := range sumLoops() {
@@ -57,22 +55,22 @@ func ReadBandwidth(threads int, size int64) float64 {
 
 const (
 	readPasses = 5
-	// readBlock is what a loop reads before it can be stopped: some ten
+	// readBlock is the number of bytes per call of a loop, which cannot be preempted: about ten
 	// microseconds.
 	readBlock = 128 << 10
 )
 
-// A measurement is a job that the workers do, worker 0 on its own thread.
+// A measurement is a job for the workers; worker 0 runs on its own thread.
 type measurement struct {
 	workers *workers
 	n       int
 	work    func(worker, lo, hi int)
 	took    time.Duration
-	done    chan any // what the work panicked with, or nil
+	done    chan any // value of a panic, or nil
 }
 
-// pass has the workers do work on n items and returns how long they took. A panic of
-// the work is one of the caller.
+// pass runs work on n items and returns the time that it took. A panic of work panics in the
+// caller.
 func (m *measurement) pass(n int, work func(worker, lo, hi int)) time.Duration {
 	m.n, m.work = n, work
 	m.workers.post(m)
@@ -90,7 +88,7 @@ func (m *measurement) run() {
 	m.took = time.Since(begun)
 }
 
-// sumWords is the sum of b, whose length is a multiple of 512, as 64-bit words.
+// sumWords returns the sum of b as 64-bit words. The length is a multiple of 512.
 func sumWords(b []byte) uint64 {
 	le := binary.LittleEndian
 	var s [4]uint64

@@ -2,8 +2,8 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// sumLoops are the ways to compute sumWords. Which is the fastest depends on the
-// machine, and on how much of it the threads take.
+// sumLoops returns the implementations of sumWords. Which is fastest depends on the machine and on
+// the number of threads.
 func sumLoops() []func([]byte) uint64 {
 	var loops []func([]byte) uint64
 	add := func(sum func(b *byte, n int) uint64, sumAhead func(b *byte, n, ahead int) uint64) {

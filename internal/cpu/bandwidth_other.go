@@ -2,5 +2,5 @@
 
 package cpu
 
-// sumLoops are the ways to compute sumWords.
+// sumLoops returns the implementations of sumWords.
 func sumLoops() []func([]byte) uint64 { return []func([]byte) uint64{sumWords} }

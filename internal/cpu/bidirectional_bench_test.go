@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// BenchmarkEncoder is the time of 512 tokens in a layer of BERT's base model: of its
-// attention alone, and of all of it.
+// BenchmarkEncoder measures 512 tokens in a layer of BERT's base model: its attention, and the
+// whole layer.
 func BenchmarkEncoder(b *testing.B) {
 	const tokens, vocab, d, ffn, heads = 512, 64, 768, 3072, 12
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -6,15 +6,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A block is what a block of quantised weights holds: value i is
-// scale[i/sub]*q[i] + low[i/sub], sub being the format's here.
+// A block holds the decoded values of a block of quantized weights: value i is scale[i/sub]*q[i] +
+// low[i/sub], where sub is that of the format.
 type block struct {
 	q          [256]int8
 	scale, low [16]float32
 }
 
-// decode reads a block of a format: the meaning of the formats for products, whose
-// values are those of [tensor.Dequantize].
+// decode decodes a block of a format. It defines the formats for products; the values equal those
+// of [tensor.Dequantize].
 func (b *block) decode(f *tensor.Format, src []byte) {
 	f.Codes(b.q[:f.BlockLen], src)
 	f.Groups(&b.scale, &b.low, src)
@@ -26,8 +26,8 @@ func (b *block) decode(f *tensor.Format, src []byte) {
 
 func half(b []byte) float32 { return tensor.F16ToF32(binary.LittleEndian.Uint16(b)) }
 
-// scalesK4 are the scales of the eight groups of a block of Q4_K or Q5_K and what is
-// subtracted there, packed in six bits each after both their scales.
+// scalesK4 returns the scales and minimums of the eight groups of a block of Q4_K or Q5_K. They are
+// stored in six bits each, and multiplied by the block's two float16.
 func scalesK4(src []byte) (scales [8][2]float32) {
 	d, low, p := half(src), half(src[2:]), src[4:16]
 	for g := range 4 {

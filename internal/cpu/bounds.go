@@ -7,47 +7,49 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Bounds say how far a sound executor may be from what the reference makes of the same
-// inputs, element by element: a running analysis of errors. Where an input is the
-// reference's own, its bound is carried along.
+// Bounds say how far a correct executor may be from the reference's result on the same inputs,
+// element by element: a running analysis of errors. If an input is the reference's own value, its
+// bound is propagated.
 //
-// They rest on what package plantest asks of every backend, to which each is held with
-// random inputs: 1e-5 of a product, a gated unit or attention, 1e-6 of a norm or a turn, an
-// embedding to the bit. There the measure is the size of a row. Here it is what the sum
-// of an element is made of, as rows of real models have values a thousand times the
-// others, and so as small as what is added up is.
+// They rest on the tolerances that package plantest requires of every backend for random inputs:
+// 1e-5 for a product, a gated unit or attention, 1e-6 for a norm or a rotation, exact for an
+// embedding. There the tolerance is relative to the size of a row. Here it is relative to the terms
+// of an element's sum, because rows of real models contain values a thousand times larger than
+// others.
 
 const (
-	// roundings is a float32 function or the sum of a few terms, in parts of its size.
+	// roundings bounds the relative error of a float32 function or a sum of a few terms.
 	roundings = 1e-5
-	// fewRoundings is a few operations, in parts of what they are done to.
+	// fewRoundings bounds the relative error of a few operations.
 	fewRoundings = 4e-6
-	// halves is a sum of terms that are rounded to f16, each by 2^-11 of its size at most, in
-	// parts of the root of their squares: some seven deviations. Below 2^-14 they are rounded by 2^-25.
+	// halves bounds the error of a sum of terms rounded to f16, each by at most 2^-11 of its size,
+	// as a fraction of the root of their squares: about seven standard deviations. Terms below
+	// 2^-14 are rounded by 2^-25.
 	halves, halfStep = 1. / (1 << 9), 1. / (1 << 23)
-	// deviations of what is random are never exceeded: 1e-9 of all values would be.
+	// Random errors stay within this many standard deviations; 1e-9 of all values would exceed
+	// them.
 	deviations = 6
 )
 
-// A precision is how far a product may be off.
+// A precision bounds the error of a product.
 type precision struct {
-	relative float64 // in parts of the root of its terms' squares, which is what a sum of random terms is about
-	absolute float64 // in parts of the same of its weights
-	least    float64 // in parts of the largest weight of the row and of the same of its activations
-	group    int     // weights of which a rounded scale is as far off as a weight, 0 for none
-	minimum  bool    // and so is what is added to them
+	relative float64 // fraction of the root of the terms' squares, the size of a sum of random terms
+	absolute float64 // fraction of the root of the weights' squares
+	least    float64 // fraction of the row's largest weight times the root of the activations' squares
+	group    int     // number of weights that share a scale that is rounded as coarsely as a weight; 0: none
+	minimum  bool    // the minimum of a group is rounded as coarsely too
 }
 
-// precisionOf is that of weights of d. What a GPU rounds, to bf16 or to f16, is off by 2^-8
-// or 2^-11 of its size at most, and by 0.42 times that in the mean of squares. Four times
-// that are some seven deviations of a sum of terms of which both factors are rounded:
-// activations, and weights that lie there as f16 or are made f16 of codes and scales. Beside
-// weights of bf16 activations alone are rounded, for which three times are as many.
-// Activations are divided by 64 as f16, which leaves steps of 2^-18 below 2^-8: four times
-// half of one. Rows of codes are brought to where scales of f16 are less than 2^15 times
-// codes in steps of 2^-24, so that a row's largest weight is about 2^(bits-10) and steps of
-// 2^-24 are left below 2^-14: eight times half of one. Scales that are products themselves
-// are rounded before, each for all weights of a group.
+// precisionOf returns the precision of products with weights of d. A GPU rounds to bf16 or f16,
+// which has an error of at most 2^-8 or 2^-11 of the value, and a root mean square error of 0.42
+// times that. Four times that is about seven standard deviations for a sum of terms with two
+// rounded factors: activations, and weights that are stored in f16 or converted to f16 from codes
+// and scales. With bf16 weights only activations are rounded, and three times is enough.
+// Activations in f16 are divided by 64, so that below 2^-8 the steps are 2^-18; the bound is four
+// half steps. Rows of codes are scaled so that f16 scales are less than 2^15 times codes in steps
+// of 2^-24. A row's largest weight is then about 2^(bits-10), and below 2^-14 the steps are 2^-24;
+// the bound is eight half steps. Scales that are products themselves are rounded before, each for
+// all weights of a group.
 func precisionOf(d tensor.DType, lim *plan.Limits) precision {
 	f := d.Format()
 	switch {
@@ -59,7 +61,7 @@ func precisionOf(d tensor.DType, lim *plan.Limits) precision {
 	p := precision{relative: 1. / (1 << 9), absolute: 1. / (1 << 17)}
 	switch {
 	case d == tensor.IQ1_S || d == tensor.IQ1_M:
-		p.relative *= 2 // weights of a block have so few values that one rounding is that of many
+		p.relative *= 2 // a block has so few distinct weights that one rounding affects many
 	case f.InBytes:
 		p.least = math.Ldexp(1, -12-f.Bits)
 		if f.Factor.Bits > 0 {
@@ -69,11 +71,11 @@ func precisionOf(d tensor.DType, lim *plan.Limits) precision {
 	return p
 }
 
-// scales is the sum of squares, one for each group, of what is off as a rounded scale is, for
-// weights w of activations x. A weight is code*scale + minimum, and the minimum no larger than
-// the largest weight of a group in which some code is 0. So with the sums t of the terms and
-// x of the activations a group is off by parts of t + minimum*x and of minimum*x, which are
-// two numbers, or of t without a minimum.
+// scales returns the sum over groups of the squared errors that one rounded scale causes, as
+// fractions of a scale, for weights w and activations x. A weight is code*scale + minimum. The
+// minimum is at most the largest weight of a group in which some code is 0. With the sums t of the
+// terms and s of the activations, a group has two errors, of t + minimum*s and of minimum*s, or one
+// error of t without a minimum.
 func (p *precision) scales(w, x []float32) float64 {
 	var squares float64
 	for i := 0; p.group > 0 && i < len(x); i += p.group {
@@ -91,8 +93,7 @@ func (p *precision) scales(w, x []float32) float64 {
 	return squares
 }
 
-// bound are the bounds of row r of value v, to read or to write; nil where there are
-// none, or nobody wants them.
+// bound returns the bounds of row r of value v, for reading or writing; nil if v has none.
 func (e *executable) bound(v plan.Value, r int) []float32 {
 	if e.bounds == nil || e.bounds[v] == nil {
 		return nil
@@ -101,7 +102,7 @@ func (e *executable) bound(v plan.Value, r int) []float32 {
 	return e.bounds[v][r*rowStride(k):][:k:k]
 }
 
-// at is element i of bounds, which are 0 where there are none.
+// at returns element i of bounds; 0 if bounds is nil.
 func at(bound []float32, i int) float64 {
 	if bound == nil {
 		return 0

@@ -11,11 +11,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// toHalf is v rounded to float16.
+// toHalf returns v rounded to float16.
 func toHalf(v float64) float64 { return float64(tensor.F16ToF32(tensor.F32ToF16(float32(v)))) }
 
-// asHalves are the weights of a row as a GPU multiplies with them where activations are F16,
-// see internal/cuda/kernels/formats.cuh.
+// asHalves returns the weights of a row as a GPU multiplies them with F16 activations, see
+// internal/cuda/kernels/formats.cuh.
 func asHalves(d tensor.DType, row []byte, values []float32) []float64 {
 	f, w := d.Format(), make([]float64, len(values))
 	for i, v := range values {
@@ -43,7 +43,7 @@ func asHalves(d tensor.DType, row []byte, values []float32) []float64 {
 	}
 	_, s := math.Frexp(scales)
 	_, m := math.Frexp(lows)
-	power := math.Ldexp(1, max(s+24, m)+1-15) // of the row, a bit more than it needs as numbers of groups are not the largest
+	power := math.Ldexp(1, max(s+24, m)+1-15) // of the row; a bit more than needed, as no group has the largest factor
 	for i := range w {
 		b, g := &blocks[i/f.BlockLen], i%f.BlockLen/f.Group
 		scale, low := toHalf(float64(b.scale[g])*0x1p24/power), toHalf(float64(b.low[g])/power)
@@ -52,7 +52,7 @@ func asHalves(d tensor.DType, row []byte, values []float32) []float64 {
 	return w
 }
 
-// What a GPU rounds is within the bounds of a product, and these are not much wider.
+// A GPU's rounding stays within the bounds of a product, and the bounds are not much wider.
 func TestBoundsOfHalves(t *testing.T) {
 	const rows, cols = 40, 1024
 	for _, d := range plantest.Dtypes {
@@ -89,7 +89,7 @@ func TestBoundsOfHalves(t *testing.T) {
 			}
 		}
 		if t.Logf("%v: %.2f of the bound", d, worst); !(worst < 0.8 && worst > 0.1) {
-			t.Errorf("%v: roundings come to %.2g of the bound", d, worst)
+			t.Errorf("%v: the errors are %.2g of the bound", d, worst)
 		}
 	}
 }

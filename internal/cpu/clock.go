@@ -6,20 +6,20 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A clock takes the time of the parts of a step: its stages, the look at the residual,
-// and the choice of tokens. It stands still in steps whose times nobody wants.
+// A clock measures the times of the parts of a step: its stages, the check of the residual, and
+// sampling. It does nothing in steps without times.
 type clock struct {
 	e      *executable
 	runs   bool
 	last   time.Time
 	parts  int
-	first  bool            // no layer began
+	first  bool            // before the first layer
 	times  plan.Times      // so far
 	layers []time.Duration // see [plan.Result.Layers]
 	spans  []plan.Span
 }
 
-// start is the beginning of a step.
+// start begins a step.
 func (c *clock) start(e *executable) {
 	b := e.batch
 	if c.runs = b.Trace || b.Timed || b.Spans; c.runs {
@@ -29,7 +29,7 @@ func (c *clock) start(e *executable) {
 	}
 }
 
-// lap is the end of a part. One that has nothing to do in the step belongs to the next.
+// lap ends a part. The time of a part without rows in the step is added to the next one.
 func (c *clock) lap() {
 	part := c.parts
 	if c.parts++; !c.runs {
@@ -57,14 +57,14 @@ func (c *clock) lap() {
 	if c.e.batch.Spans {
 		c.spans = append(c.spans, plan.Span{Layer: layer, Begin: c.times.Total, Time: d})
 		c.e.describe(part, &c.spans[len(c.spans)-1])
-		now = time.Now() // that was none of the step's work
+		now = time.Now() // describing the span is not part of the step
 	}
 	c.layers[layer-plan.NoLayer] += d
 	c.times.Total += d
 	c.last = now
 }
 
-// measured puts the times that are wanted into the step's result.
+// measured stores the requested times in the step's result.
 func (s *step) measured() {
 	c, b, r := &s.clock, s.Batch, &s.Result
 	if b.Trace {

@@ -9,30 +9,31 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A code is a program cut into stages, with the memory that they work in.
+// A code is a program cut into stages, with their scratch memory.
 type code struct {
 	stages    []fuse.Stage
 	scratch   *plan.Scratch
-	quantized []bool     // by value: there is a record of it, for products
-	unread    []bool     // by value: there is a record of it, and nothing reads but that
+	quantized []bool     // by value: written to a record, for products
+	unread    []bool     // by value: only its record is read
 	kernels   [][]kernel // by stage
 
-	buffers [][]float32 // by buffer of scratch
-	records [][]byte    // by buffer; nil where no value of it has one
-	turns   map[string]*turns
+	buffers   [][]float32 // by buffer of scratch
+	records   [][]byte    // by buffer; nil if none of its values has a record
+	rotations map[string]*rotations
 }
 
-// inRecords reports whether a weight is multiplied with records rather than float32.
+// inRecords reports whether a weight is multiplied with records instead of float32.
 func (b *Backend) inRecords(w *tensor.Tensor, lim *plan.Limits) bool {
 	return b.products && lim.Activations == tensor.Q8_0 && blockFormats[w.DType] != nil
 }
 
-// product reports whether a node multiplies records and can be joined with others.
+// product reports whether a node multiplies records and can be fused with others.
 func (b *Backend) product(n *plan.Node, lim *plan.Limits) bool {
 	return operationOf(n).joins() && b.inRecords(n.Weight, lim)
 }
 
-// rules are what is joined: products of one input, any number, and what is done to them.
+// rules returns the rules for fusing: any number of products of one input, and operations on their
+// results.
 func (b *Backend) rules(lim *plan.Limits) fuse.Rules {
 	product := func(n *plan.Node) bool { return b.product(n, lim) }
 	return fuse.Rules{
@@ -44,7 +45,7 @@ func (b *Backend) rules(lim *plan.Limits) fuse.Rules {
 	}
 }
 
-// reads reports how a node reads its first input.
+// reads reports in which forms a node reads its first input.
 func (b *Backend) reads(n *plan.Node, lim *plan.Limits) (records, floats bool) {
 	all := operationOf(n).multiplies(n)
 	for _, w := range all {
@@ -54,9 +55,8 @@ func (b *Backend) reads(n *plan.Node, lim *plan.Limits) (records, floats bool) {
 	return records, floats || len(all) == 0
 }
 
-// layout cuts p into stages and says where its values lie, without making room for
-// them. Apart, every node is a stage of its own and every value is written, as what
-// stages write is where it is to be observed.
+// layout cuts p into stages and places its values, without allocating memory. If apart, every node
+// is a stage of its own and every value is written as float32, as values to observe must be.
 func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	c := &code{quantized: make([]bool, len(p.Shapes))}
 	if c.stages = fuse.Single(p); b.passes && !apart {
@@ -88,7 +88,7 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	return c
 }
 
-// recordWidths are the values of a record in each buffer, 0 for none.
+// recordWidths returns the number of values of a record in each buffer; 0 for none.
 func (c *code) recordWidths(p *plan.Program) []int {
 	widths := make([]int, len(c.scratch.Widths))
 	for v, q := range c.quantized {
@@ -99,7 +99,7 @@ func (c *code) recordWidths(p *plan.Program) []int {
 	return widths
 }
 
-// bytes is the room that allocate makes.
+// bytes returns the size of what allocate allocates.
 func (c *code) bytes(p *plan.Program, lim *plan.Limits) int {
 	n := c.scratch.Bytes(lim, rowStride)
 	for b, w := range c.recordWidths(p) {
@@ -137,7 +137,7 @@ func (b *Backend) lower(e *executable) error {
 	return nil
 }
 
-// kernels are those of a stage, or of its node where b is the reference.
+// kernels returns the kernels of a stage, or of its node if b is the reference.
 func (b *Backend) kernels(o operation, e *executable, s *fuse.Stage) ([]kernel, error) {
 	if b.reference {
 		return o.reference(e, s.Node())
@@ -145,8 +145,8 @@ func (b *Backend) kernels(o operation, e *executable, s *fuse.Stage) ([]kernel, 
 	return o.kernels(e, s)
 }
 
-// lookAhead has the workers that are done with a kernel that reads much ask for
-// what the next such kernel reads, in the step to come after the last.
+// lookAhead makes workers that are done with a kernel that reads much memory prefetch for the next
+// such kernel. After the last one that is the first of the next step.
 func (c *code) lookAhead() {
 	var reading []*kernel
 	for _, ks := range c.kernels {
@@ -161,23 +161,22 @@ func (c *code) lookAhead() {
 	}
 }
 
-// rowStride is how many elements lie from a row of k to the next: an odd number of
-// lines of a cache, so that the same elements of many rows do not share a few places
-// in it.
+// rowStride returns the distance between rows of k elements: an odd number of cache lines, so that
+// the same elements of many rows do not compete for the same sets of the cache.
 func rowStride(k int) int { return ((k+15)/16 | 1) * 16 }
 
-// row is row r of value v.
+// row returns row r of value v.
 func (e *executable) row(v plan.Value, r int) []float32 {
 	k := int(e.p.Shapes[v][1])
 	return e.code.buffers[e.code.scratch.Buffer[v]][r*rowStride(k):][:k:k]
 }
 
-// record is the record of row r of value v, and those of the rows after it.
+// record returns the record of row r of value v, followed by those of later rows.
 func (e *executable) record(v plan.Value, r int) []byte {
 	return e.code.records[e.code.scratch.Buffer[v]][r*recordStride(int(e.p.Shapes[v][1])):]
 }
 
-// wrote says that elements lo to hi of row r of value v are final.
+// wrote says that elements lo to hi of row r of value v have been written.
 func (e *executable) wrote(v plan.Value, r, lo, hi int) {
 	if e.code.quantized[v] && lo%recordBlock == 0 && hi%recordBlock == 0 {
 		e.quantize(v, r, lo, hi)
@@ -188,8 +187,7 @@ func (e *executable) quantize(v plan.Value, r, lo, hi int) {
 	e.quantizePiece(v, r, lo, e.row(v, r)[lo:hi])
 }
 
-// quantizePiece writes x, which begins with element lo of row r of value v, to the
-// record.
+// quantizePiece writes x, which begins at element lo of row r of value v, to the record.
 func (e *executable) quantizePiece(v plan.Value, r, lo int, x []float32) {
 	e.tier.vector.quantize(e.record(v, r)[recordBytes(lo):recordBytes(lo+len(x))], x, 0, len(x))
 }

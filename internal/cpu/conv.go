@@ -10,8 +10,8 @@ import (
 // conv convolves the tokens of a sequence, each column by itself.
 type conv struct{ ordinary }
 
-// rowBefore is what c reads of position t of the step, of a sequence that begins at first: a
-// row of the step, or of its state in, [past, d].
+// rowBefore returns c's input at position t of the step, for a sequence that begins at first: a row
+// of the step, or of the state in, [past, d].
 func (conv) rowBefore(e *executable, n *plan.Node, in []float32, t, first, past int) []float32 {
 	if t >= first {
 		return e.row(n.In[0], t)
@@ -20,7 +20,7 @@ func (conv) rowBefore(e *executable, n *plan.Node, in []float32, t, first, past 
 	return in[(t-first+past)*d:][:d]
 }
 
-// keep writes the state of the sequence of row r, if that is its last of the step.
+// keep writes the state of row r's sequence, if r is its last row in the step.
 func (c conv) keep(e *executable, n *plan.Node, r int) {
 	s, past := e.seq[r], n.Weight.Cols()-1
 	if r+1 != int(e.batch.Start[s+1]) {
@@ -88,8 +88,8 @@ func (c conv) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	})}, nil
 }
 
-// bound allows one rounding for each of the few products that a sum has, and what the step's
-// own rows may be off by. The state's rows are exact: the same in both runs.
+// bound allows one rounding for each of the few products of a sum, plus the bounds of the step's
+// own rows. The state's rows are exact: they are equal in both runs.
 func (c conv) bound(e *executable, n *plan.Node) (func(r int), error) {
 	w, bias, err := weightAndBias(n)
 	if err != nil {

@@ -1,13 +1,11 @@
 // Package cpu runs programs on the processor.
 //
-// It holds two backends with one face. [Reference] is the meaning of every
-// operation: plain loops, float64 sums, one thread, made to be read. [New] is
-// the one to run: its work is split over threads, its sums follow one fixed
-// order per weight, so that a row's bits depend neither on the other rows of a
-// step nor on the number of threads.
+// It has two backends. [Reference] defines every operation: plain loops, float64 sums, one thread,
+// written to be read. [New] is the fast one: its work is split over threads, and its sums follow
+// one fixed order per weight, so that a row's bits depend neither on the other rows of a step nor
+// on the number of threads.
 //
-// The package knows operations and dtypes; it knows no architecture and no
-// file format.
+// The package knows operations and dtypes; it knows no architecture and no file format.
 package cpu
 
 import (
@@ -25,18 +23,18 @@ type Backend struct {
 	name      string
 	threads   int
 	tier      tier
-	reference bool // every node is done as the reference does it
-	products  bool // of 8-bit activations, where the limits ask for them
+	reference bool // every node runs on the reference
+	products  bool // supports 8-bit activations
 	passes    bool
 }
 
-// New is the backend that splits its work over [Threads](threads).
+// New returns the backend that splits its work over [Threads](threads) threads.
 func New(threads int) *Backend {
 	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], products: true, passes: true}
 }
 
-// Tiers names the sets of instructions that this processor has kernels for, the
-// best first, "generic" last.
+// Tiers returns the names of the instruction sets for which this processor has kernels, best first,
+// "generic" last.
 func Tiers() []string {
 	var names []string
 	for _, t := range tiers() {
@@ -45,7 +43,7 @@ func Tiers() []string {
 	return names
 }
 
-// WithTier is b with the kernels of one of [Tiers].
+// WithTier returns b with the kernels of one of [Tiers].
 func (b *Backend) WithTier(name string) (*Backend, error) {
 	for _, t := range tiers() {
 		if t.name == name {
@@ -54,33 +52,33 @@ func (b *Backend) WithTier(name string) (*Backend, error) {
 			return &other, nil
 		}
 	}
-	return nil, fmt.Errorf("cpu: no kernels of tier %q here; there are %v", name, Tiers())
+	return nil, fmt.Errorf("cpu: no kernels of tier %q for this processor; want one of %v", name, Tiers())
 }
 
-// Tier names the set of instructions that b's kernels use.
+// Tier returns the name of the instruction set that b's kernels use.
 func (b *Backend) Tier() string { return b.tier.name }
 
-// Reference is the backend that says what each operation means.
+// Reference returns the backend that defines each operation.
 func Reference() *Backend {
 	return &Backend{name: "cpu-reference", threads: 1, tier: generic, reference: true}
 }
 
-// Name is "cpu" or "cpu-reference".
+// Name returns "cpu" or "cpu-reference".
 func (b *Backend) Name() string { return b.name }
 
-// Rounds is what activations may be rounded to: bytes in blocks of 32 with a scale.
+// Rounds is the format of rounded activations: bytes in blocks of 32 with a scale.
 const Rounds = tensor.Q8_0
 
 // Rounds implements [plan.Backend].
 func (b *Backend) Rounds() tensor.DType { return Rounds }
 
-// Memory is the machine's memory.
+// Memory returns the machine's memory.
 func (b *Backend) Memory() plan.MemoryInfo {
 	m := machine.ReadMemory()
 	return plan.MemoryInfo{Free: m.Free, Total: m.Total}
 }
 
-// Compile makes p ready to run within lim.
+// Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	if lim.Tokens <= 0 || lim.Seqs <= 0 || lim.Rows <= 0 || lim.PageTokens <= 0 || len(lim.Pages) != len(p.Groups) {
 		return nil, fmt.Errorf("cpu: limits %+v do not fit a program of %d groups of states", lim, len(p.Groups))
@@ -107,7 +105,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	return e, nil
 }
 
-// prepare makes all that e works on.
+// prepare allocates and loads everything that e needs.
 func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded) error {
 	if err := e.makePools(); err != nil {
 		return err
@@ -131,8 +129,8 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 	return err
 }
 
-// Scratch is the memory that [Backend.Compile] takes beside the weights and the
-// states, in bytes, but for copies of norms, biases and rotary angles, and for the results of steps.
+// Scratch returns the bytes that [Backend.Compile] allocates besides weights and states, except
+// copies of norms, biases and rotary angles, and the results of steps.
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
 	return b.layout(p, &lim, false).bytes(p, &lim) + b.spaceBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + 4*largestSlot(p) + lim.MaskBytes(p)

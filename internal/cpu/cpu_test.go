@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
@@ -12,7 +13,7 @@ import (
 
 func TestReference(t *testing.T) { plantest.All(t, cpu.Reference()) }
 
-// Activations that others round to are refused.
+// Activation formats of other backends are refused.
 func TestActivations(t *testing.T) {
 	p := plantest.Model(t, nil)
 	_, err := cpu.New(1).Compile(t.Context(), p, plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{Activations: tensor.F16}), nil)
@@ -24,7 +25,7 @@ func TestActivations(t *testing.T) {
 func TestParallel(t *testing.T) {
 	for i, tier := range cpu.Tiers() {
 		for _, threads := range []int{1, 3} {
-			if testing.Short() && (i > 0 || threads == 1) {
+			if (testing.Short() || os.Getenv("REALIZAR_LONG") == "") && (i > 0 || threads == 1) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %d threads", tier, threads), func(t *testing.T) {

@@ -8,14 +8,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// rowF32 copies: both kinds of processors have the bytes of a number in the order of
-// the file.
+// rowF32 copies: both architectures have the byte order of the file.
 func rowF32(dst []float32, src []byte) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src)
 }
 
-// wholeEights converts plain values, what is left of the last eight by package
-// tensor.
+// wholeEights converts unquantized values in groups of eight. Package tensor converts the rest.
 func wholeEights(d tensor.DType, convert func(dst *float32, src *byte, n int)) dequantizer {
 	rest := generic.dequantizer(d)
 	return func(dst []float32, src []byte) {

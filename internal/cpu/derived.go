@@ -7,11 +7,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Weights that no file holds as they are have to be made, which is done once: those
-// that are not interleaved are copied as they would lie in a file.
+// Derived weights are computed once: those that are not interleaved are copied in the layout of a
+// file.
 
-// copies are the derived matrices of p that are not interleaved, by the weight that
-// each stands for, without data.
+// copies returns tensors without data for the derived matrices of p that are not interleaved, by
+// the weight that each replaces.
 func copies(p *plan.Program, interleaved map[*tensor.Tensor]*interleaved) map[*tensor.Tensor]*tensor.Tensor {
 	all := map[*tensor.Tensor]*tensor.Tensor{}
 	for i := range p.Nodes {
@@ -24,10 +24,10 @@ func copies(p *plan.Program, interleaved map[*tensor.Tensor]*interleaved) map[*t
 	return all
 }
 
-// copyBytes is what the copy of a weight takes.
+// copyBytes returns the size of the copy of a weight.
 func copyBytes(w *tensor.Tensor) int { return (w.Size() + 63) &^ 63 }
 
-// stored is a weight whose rows lie in memory: w or its copy.
+// stored returns a weight whose rows are in memory: w or its copy.
 func (e *executable) stored(w *tensor.Tensor) *tensor.Tensor {
 	if c := e.copies[w]; c != nil {
 		return c
@@ -35,8 +35,8 @@ func (e *executable) stored(w *tensor.Tensor) *tensor.Tensor {
 	return w
 }
 
-// pieceRows is how many rows of a derived weight are made at a time. A source may
-// read a few bytes of a cache line for each of them.
+// pieceRows is the number of rows of a derived weight that are computed at a time. A source may
+// read only a few bytes of a cache line for each of them.
 const pieceRows = 128
 
 // copyDerived writes all rows of t to dst.
@@ -65,7 +65,7 @@ func (w *interleaved) fillDerived(job *measurement, t *tensor.Tensor) error {
 	})
 }
 
-// pieces has the workers do work on n items, so many at a time, until one fails.
+// pieces runs work on n items, that many at a time, until one call fails.
 func (m *measurement) pieces(n, items int, work func(worker, lo, hi int) error) error {
 	var failed atomic.Pointer[error]
 	m.pass((n+items-1)/items, func(worker, lo, hi int) {

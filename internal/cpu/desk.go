@@ -6,23 +6,23 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A desk is what one worker multiplies on, for all nodes.
+// A desk is the scratch memory of one worker for products, shared by all nodes.
 type desk struct {
-	tile []float32 // rows of a weight that float32 is multiplied with
+	tile []float32 // dequantized rows of a weight
 	sums [dotTokens * dotRows]float32
 
-	totals [2][]float32 // [groups][tokens][lanes] of a tile of one or two products
-	places []float32    // those of all experts that tokens have chosen, one expert after the other
+	totals [2][]float32 // [groups][tokens][lanes] for a tile of one or two products
+	places []float32    // the same for all chosen experts, one expert after the other
 	values [2 * tileRows]float32
 	unit   unitSpace
 
-	embedding []byte // a row of a table that is interleaved
+	embedding []byte // a row of an interleaved table
 }
 
-// deskSize is how long the slices of a desk are.
+// deskSize holds the lengths of the slices of a desk.
 type deskSize struct{ tile, totals, places, embedding int }
 
-// desk is what the nodes of p need.
+// desk returns the sizes for the nodes of p.
 func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]

@@ -6,10 +6,9 @@ const (
 	dotTokens = 16 // rows of activations, at most
 )
 
-// A dots function multiplies 8 rows of weights, w [8, k], with tokens rows of
-// activations, x [tokens, k], all rows stride elements apart: dst[t*8+r] is the sum
-// of w[r][i]*x[t][i]. The bits of a sum are a property of the two rows, whatever
-// stands beside them.
+// A dots function multiplies 8 rows of weights, w [8, k], with tokens rows of activations, x
+// [tokens, k], all rows stride elements apart: dst[t*8+r] is the sum of w[r][i]*x[t][i]. The bits
+// of a sum depend only on its two rows.
 type dots func(dst, w, x []float32, k, stride, tokens int)
 
 func dotsGeneric(dst, w, x []float32, k, stride, tokens int) {
@@ -20,11 +19,11 @@ func dotsGeneric(dst, w, x []float32, k, stride, tokens int) {
 	}
 }
 
-// segment is the length of the pieces that a sum over K is cut into: each is
-// summed from zero, and the sums are added in ascending order.
+// segment is the length of the pieces of a sum over K: each is summed from zero, and the sums are
+// added in ascending order.
 const segment = 256
 
-// dot is the sum of w[i]*x[i]. Its order is a property of len(w) alone.
+// dot returns the sum of w[i]*x[i]. The order of additions depends only on len(w).
 func dot(w, x []float32) float32 {
 	var sum float32
 	for len(w) > segment {
@@ -34,7 +33,7 @@ func dot(w, x []float32) float32 {
 	return sum + dotSegment(w, x)
 }
 
-// dotSegment sums in four lanes, lane i taking every fourth product.
+// dotSegment sums in four lanes; lane i adds every fourth product.
 func dotSegment(w, x []float32) float32 {
 	var a, b, c, d float32
 	for len(w) >= 4 && len(x) >= 4 {

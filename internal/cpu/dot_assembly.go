@@ -2,10 +2,10 @@
 
 package cpu
 
-// dotBlocks covers the products with blocks of 4 rows by wide tokens and, for
-// the tokens left, of 8 rows by one. Both sum over whole registers of lanes
-// elements; what is left of k is added one by one, each product rounded, since a
-// compiler that may fuse it with the sum need not do so everywhere.
+// dotBlocks computes products in blocks of 4 rows by wide tokens, and for the remaining tokens 8
+// rows by one. Both sum over whole registers of lanes elements. The rest of k is added one by one
+// with each product rounded, because whether a compiler fuses the product with the addition may
+// differ.
 func dotBlocks(dst, w, x []float32, k, stride, tokens, lanes, wide int, block, row func(dst, w, x *float32, n, stride int)) {
 	n := k / lanes * lanes
 	t := 0

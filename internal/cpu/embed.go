@@ -8,15 +8,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// embed takes rows of a table by the ids of tokens.
+// embed reads rows of a table by token ids.
 type embed struct{ ordinary }
 
 func (o embed) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	return o.reference(e, s.Node())
 }
 
-// reference dequantizes rows of the table. A table that is also the head's weight is stored
-// interleaved, and a row is collected first; any other is read as the file has it.
+// reference dequantizes rows of the table. A table that is also the head's weight is interleaved,
+// and a row is collected first. Other tables are read in the file's layout.
 func (embed) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
 	packed := e.weights[n.Weight]
@@ -41,7 +41,8 @@ func (embed) desk(n *plan.Node, _ *plan.Limits) deskSize {
 	return deskSize{embedding: n.Weight.RowBytes()}
 }
 
-// tableBound is of rows of a table as they are, but where a GPU has them as f16.
+// tableBound returns bounds for rows of a table: exact, except that a GPU may store the table as
+// f16.
 func (e *executable) tableBound(n *plan.Node) func(r int) {
 	d, by := n.Weight.DType, 0.0
 	if e.lim.Activations == tensor.F16 && d.BlockLen() > 1 && !plan.InBytes(d) {
@@ -50,7 +51,7 @@ func (e *executable) tableBound(n *plan.Node) func(r int) {
 	return func(r int) {
 		to := e.bound(n.Out, r)
 		for i, v := range e.row(n.Out, r) {
-			to[i] = float32(by * (math.Abs(float64(v)) + 1./(1<<14))) // below 2^-14 steps are alike
+			to[i] = float32(by * (math.Abs(float64(v)) + 1./(1<<14))) // steps are constant below 2^-14
 		}
 	}
 }

@@ -10,53 +10,53 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An executable is a compiled program with its memory. One step runs at a time,
-// in the order of Submit.
+// An executable is a compiled program with its memory. It runs one step at a time, in the order of
+// Submit.
 type executable struct {
 	backend *Backend
 	p       *plan.Program
 	lim     plan.Limits
 	code    *code
-	weights map[*tensor.Tensor]*interleaved   // of products
-	copies  map[*tensor.Tensor]*tensor.Tensor // of derived weights that are not interleaved
-	memory  []byte                            // of weights
+	weights map[*tensor.Tensor]*interleaved   // weights of products
+	copies  map[*tensor.Tensor]*tensor.Tensor // derived weights that are not interleaved
+	memory  []byte                            // for weights
 	pools   []*pagePool                       // by state
-	zeros   []float32                         // as many as the largest state per sequence has
-	pages   pageMemory                        // of pools
+	zeros   []float32                         // zeros, as long as the largest state per sequence
+	pages   pageMemory                        // memory of pools
 	tier    tier
 	workers *workers
 	desks   []desk         // by worker
-	spaces  map[*space]any // those that nodes have asked for
-	bounds  [][]float32    // nil, or by value what a [Replay] knows of it
+	spaces  map[*space]any // scratch memory by kind
+	bounds  [][]float32    // nil, or the bounds of a [Replay], by value
 	sampler sample.Sampler
 	masks   []uint32         // see SetMask
-	host    map[*byte][]byte // of AllocHost, by where it begins
+	host    map[*byte][]byte // from AllocHost, by first byte
 	setup   plan.Setup
 
-	wanted int   // rows of the step submitted last
-	late   *step // the step submitted last, where Choose is to come
+	wanted int   // number of rows of the step submitted last
+	late   *step // the step submitted last, if it waits for Choose
 	closed bool
 
 	steps plan.StepPool[step]
 
-	// The step that runs.
+	// The running step.
 	batch    *plan.Batch
 	seq      []int32   // [T] sequence of each token
-	seen     []float32 // a value that is observed
-	ids      []int32   // [T] token ids, those of earlier rows filled in
-	sampled  []int32   // [R] of the step before
-	overflow []int     // [S] layer whose keys or values the cache cannot hold, or -1
+	seen     []float32 // a value to observe
+	ids      []int32   // [T] token ids, with sampled tokens filled in
+	sampled  []int32   // [R] tokens of the previous step
+	overflow []int     // [S] layer whose keys or values the cache cannot represent, or -1
 	failed   failures
 }
 
-// A step is under way, or done and not yet released.
+// A step is running, or done and not yet released.
 type step struct {
 	plan.PooledStep
 	e *executable
 
-	logits, hidden []float32 // what the result's rows lie in
+	logits, hidden []float32 // memory of the result's rows
 	clock          clock
-	chosen         chan struct{} // holds one after Choose
+	chosen         chan struct{} // holds one value after Choose
 }
 
 // Submit implements [plan.Executable].
@@ -65,7 +65,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		return nil, errors.New("cpu: the executable is closed")
 	}
 	if e.late != nil {
-		return nil, errors.New("cpu: the step before has not chosen its tokens")
+		return nil, errors.New("cpu: the previous step is late and needs Choose first")
 	}
 	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 // Choose implements [plan.Executable].
 func (e *executable) Choose(s plan.Step) error {
 	if s != e.late {
-		return errors.New("cpu: only the step submitted last can choose its tokens")
+		return errors.New("cpu: Choose of a step that is not the one submitted last")
 	}
 	e.late.chosen <- struct{}{}
 	e.late = nil
@@ -97,7 +97,7 @@ func (e *executable) Close() error {
 	if !e.closed {
 		e.closed = true
 		if e.late != nil {
-			e.late.chosen <- struct{}{} // nobody else will say so
+			e.late.chosen <- struct{}{} // Choose will not be called
 			e.late = nil
 		}
 		e.workers.close()
@@ -123,7 +123,7 @@ func (s *step) run() {
 	s.Finish()
 }
 
-// attempt does a part of the step. A panic is the step's error.
+// attempt runs a part of the step. A panic becomes the step's error.
 func (s *step) attempt(part func(*step)) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -133,8 +133,8 @@ func (s *step) attempt(part func(*step)) {
 	part(s)
 }
 
-// fail says what the step panicked with. The next step, which may be submitted
-// already, can go on from none of its rows.
+// fail turns a panic into the step's error. The next step may already be submitted; it cannot
+// continue from this step's rows.
 func (s *step) fail(recovered any) {
 	s.Err = fmt.Errorf("cpu: internal error: %v", recovered)
 	if fault := tensor.Fault(recovered); fault != nil {
@@ -159,7 +159,7 @@ func (e *executable) forward(s *step) {
 	s.clock.lap()
 }
 
-// output makes the step's result.
+// output fills in the step's result.
 func (e *executable) output(s *step) {
 	s.begin()
 	for i := range s.Batch.Rows {
@@ -174,11 +174,11 @@ func (e *executable) output(s *step) {
 	e.sampled = append(e.sampled[:0], s.Result.Tokens...)
 }
 
-// aheadTokens is up to how many tokens a step waits for memory rather than for
-// arithmetic, about.
+// aheadTokens is the number of tokens up to which a step is bound by memory rather than by
+// arithmetic, approximately.
 const aheadTokens = 8
 
-// run does the kernels of e's code.
+// run runs the kernels of e's code.
 func (e *executable) run(clock *clock) {
 	for i, ks := range e.code.kernels {
 		e.do(ks)
@@ -204,7 +204,7 @@ func fill[T any](s []T, n int, v T) []T {
 	return s
 }
 
-// failures are a step's errors by sequence.
+// failures holds a step's errors by sequence.
 type failures struct {
 	any bool
 	err []error // [S]
@@ -216,7 +216,7 @@ func (f *failures) set(seq int32, err error) {
 	}
 }
 
-// resolve finds each token's sequence and id.
+// resolve sets each token's sequence and id.
 func (e *executable) resolve(b *plan.Batch) {
 	e.failed.any, e.failed.err = false, fill(e.failed.err, b.Seqs(), nil)
 	e.seq = e.seq[:0]
@@ -232,12 +232,12 @@ func (e *executable) resolve(b *plan.Batch) {
 		}
 		if e.ids[t] = e.sampled[r]; e.ids[t] < 0 {
 			e.ids[t] = 0
-			e.failed.set(e.seq[t], fmt.Errorf("cpu: row %d of the step before gave no token", r))
+			e.failed.set(e.seq[t], fmt.Errorf("cpu: row %d of the previous step has no token", r))
 		}
 	}
 }
 
-// begin makes room for the results.
+// begin allocates the results.
 func (s *step) begin() {
 	rows, wantLogits, wantHidden := len(s.Batch.Rows), 0, 0
 	for i := range s.Batch.Rows {
@@ -257,7 +257,7 @@ func (s *step) begin() {
 	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
 }
 
-// row fills in what row i is wanted for.
+// row computes the outputs that row i wants.
 func (s *step) row(i int) {
 	e, f := s.e, &s.e.failed
 	row := &s.Batch.Rows[i]
@@ -274,7 +274,7 @@ func (s *step) row(i int) {
 	if row.Want&plan.WantToken == 0 || f.err[e.seq[row.Token]] != nil {
 		return
 	}
-	last := int32(-1) // the token that the row's adjustments cannot know yet
+	last := int32(-1) // token that the row's adjustments do not count yet
 	if s.Batch.From != nil && s.Batch.From[row.Token] >= 0 {
 		last = e.ids[row.Token]
 	}
@@ -289,7 +289,7 @@ func (s *step) row(i int) {
 	}
 }
 
-// keep copies x to the end of all, where there is room for it, and returns the copy.
+// keep appends x to all, which has the capacity, and returns the copy.
 func keep(all *[]float32, x []float32) []float32 {
 	n := len(*all)
 	*all = append(*all, x...)

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// experts are mixtures of experts.
+// experts computes mixtures of experts.
 type experts struct{ ordinary }
 
 func (experts) multiplies(n *plan.Node) []*tensor.Tensor {
@@ -21,16 +21,15 @@ func (experts) desk(n *plan.Node, lim *plan.Limits) deskSize {
 func (experts) spaces() []*space { return []*space{expertWork} }
 
 func (o experts) read(e *executable, n *plan.Node, w *plan.Weight) int {
-	if s, ok := e.spaces[expertWork].(*expertSpace); ok && w.Of > 1 { // the reference counts nothing
+	if s, ok := e.spaces[expertWork].(*expertSpace); ok && w.Of > 1 { // the reference records no routes
 		return len(s.active)
 	}
 	return o.ordinary.read(e, n, w)
 }
 
-// A mixture is a mixture of experts that is ready to run. An item of its work is a
-// tile of an expert that some token has chosen, for all tokens that have: a step reads
-// what it needs of the weights once, and even for one token all workers have something
-// to do.
+// A mixture is a compiled mixture of experts. A work item is a tile of an expert that some token
+// has chosen, for all tokens that have chosen it. So a step reads the weights that it needs once,
+// and even one token has work for all workers.
 type mixture struct {
 	e     *executable
 	n     *plan.Node
@@ -40,12 +39,12 @@ type mixture struct {
 	router         *router
 	unit           *unit
 	gate, up, down *expertWeights
-	direct         operand // the rows of the node's input
+	direct         operand // rows of the node's input
 	in, hidden     operand // by place
 }
 
-// kernels chooses, gathers the inputs of experts that have several tokens, computes
-// the hidden rows and then those of the output, each a sum over a token's experts.
+// kernels returns kernels that route, gather the inputs of experts with several tokens, compute the
+// hidden rows, and then compute the output rows, each a sum over a token's experts.
 func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
 	a := n.Attr.(plan.ExpertsAttr)
@@ -81,7 +80,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 			}
 			return rows() * m.used
 		}, grain: 8, run: m.gather},
-		// Nobody knows before which experts will be read.
+		// No prefetch: the experts are not known before.
 		{size: func() int { return len(m.space.active) * m.gate.tiles }, ahead: func(int) {}, run: func(worker, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				m.hide(&e.desks[worker], m.space.active[i/m.gate.tiles], i%m.gate.tiles)
@@ -102,7 +101,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	}, nil
 }
 
-// operands finds out in which forms rows are wanted.
+// operands chooses the forms of the rows.
 func (m *mixture) operands() {
 	in, d, ffn, s := m.n.In[0], m.gate.cols, m.down.cols, m.space
 	m.in = operand{width: rowStride(d), bytes: recordStride(d)}
@@ -121,7 +120,7 @@ func (m *mixture) operands() {
 	}
 }
 
-// gather copies the inputs of places lo to hi, where an expert has several.
+// gather copies the inputs of places lo to hi.
 func (m *mixture) gather(_, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		t := int(m.space.token[i])
@@ -161,8 +160,8 @@ func (m *mixture) hide(d *desk, expert int32, i int) {
 	}
 }
 
-// combine computes tile i of the output: what every expert makes of its tokens, and
-// then each token's sum, its best expert first.
+// combine computes tile i of the output: every expert's results for its tokens, and then each
+// token's sum, best expert first.
 func (m *mixture) combine(d *desk, i int) {
 	for _, expert := range m.space.active {
 		first, tokens := m.space.tokens(expert)
@@ -182,15 +181,15 @@ func (m *mixture) combine(d *desk, i int) {
 	}
 }
 
-// expertWeights are the weights of one kind of all experts, and their biases.
+// expertWeights are the weights of one kind for all experts, and their biases.
 type expertWeights struct {
 	e          *executable
 	rows, cols int
 	tiles      int
-	lanes      int         // rows that lie beside each other in totals
-	biases     [][]float32 // nil: there are none
+	lanes      int         // neighboring rows in totals
+	biases     [][]float32 // nil: no biases
 
-	packed   []*interleaved // multiplied with records; nil: with float32
+	packed   []*interleaved // for products with records; nil: with float32
 	products productFunc
 
 	weights    []*tensor.Tensor
@@ -219,7 +218,7 @@ func (e *executable) expertWeights(list, biases []*tensor.Tensor) (*expertWeight
 	return w, nil
 }
 
-// multiply computes tile i of an expert for so many rows of x, in totals
+// multiply computes tile i of an expert for the first tokens rows of x, in totals
 // [groups][tokens][lanes].
 func (w *expertWeights) multiply(d *desk, totals []float32, expert int32, i int, x operand, tokens int) {
 	totals = totals[:tileRows*tokens]
@@ -233,7 +232,7 @@ func (w *expertWeights) multiply(d *desk, totals []float32, expert int32, i int,
 	w.products(totals, p.section(i*groups, min(groups, p.groups()-i*groups)), x.records, x.bytes, tokens)
 }
 
-// multiplyFloats does the rows from lo on as linear does.
+// multiplyFloats computes the rows from lo on as linear does.
 func (w *expertWeights) multiplyFloats(d *desk, totals []float32, weight *tensor.Tensor, lo int, x operand, tokens int) {
 	size := weight.RowBytes()
 	for hi := min(w.rows, lo+tileRows); lo < hi; lo += dotRows {
@@ -255,8 +254,7 @@ func (w *expertWeights) multiplyFloats(d *desk, totals []float32, weight *tensor
 	}
 }
 
-// add adds to y what tile i of an expert gave for row r of so many, the bias added,
-// times by.
+// add adds to y the result of tile i of an expert for row r of tokens, plus the bias, times by.
 func (w *expertWeights) add(y []float32, by float32, totals []float32, expert int32, i, r, tokens int) {
 	var bias []float32
 	if w.biases != nil {
@@ -277,11 +275,11 @@ func (w *expertWeights) add(y []float32, by float32, totals []float32, expert in
 	}
 }
 
-// fetch asks memory for tile i of an expert.
+// fetch prefetches tile i of an expert.
 func (w *expertWeights) fetch(expert int32, i int) {
 	if w.packed == nil {
 		return
 	}
-	p, groups := w.packed[min(int(expert), len(w.packed)-1)], tileRows/w.lanes // another mixture may have more experts
+	p, groups := w.packed[min(int(expert), len(w.packed)-1)], tileRows/w.lanes // expert may belong to a mixture with more experts
 	prefetch(&p.data[i*groups*p.groupBytes()], min(groups, p.groups()-i*groups)*p.groupBytes()/64)
 }

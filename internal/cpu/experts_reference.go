@@ -27,7 +27,7 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			for k, i := range chosen {
 				d, off, err := e.expert(&a, int(i), f, x, e.bound(n.In[0], t), bound != nil)
 				if err != nil {
-					panic(err) // the step ends with it
+					panic(err) // becomes the step's error
 				}
 				for j, v := range d {
 					y[j] += weights[k] * v
@@ -39,7 +39,7 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			}
 			if bound != nil && !r.clearly(&desk, chosen, largest(e.bound(n.In[1], t))) {
 				for j := range bound {
-					bound[j] = float32(math.Inf(1)) // another choice would be as good
+					bound[j] = float32(math.Inf(1)) // another choice of experts would also be correct
 				}
 			}
 			e.wrote(n.Out, t, 0, len(y))
@@ -47,8 +47,8 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// expert is what expert i makes of x, and where bounds are wanted those of it; xBound
-// are those of x, or nil.
+// expert returns expert i's result for x and, if bounds is true, its bounds. xBound are the bounds
+// of x, or nil.
 func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64) float64, x, xBound []float32, bounds bool) (y, bound []float32, err error) {
 	list := func(all []*tensor.Tensor) *tensor.Tensor {
 		if len(all) == 0 {
@@ -78,7 +78,7 @@ func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64)
 	return e.expertProduct(a.Down[i], list(a.DownBias), h, gateBound)
 }
 
-// expertProduct is weight·x + bias, if there is one, and its bounds.
+// expertProduct returns weight·x + bias, with an optional bias, and its bounds.
 func (e *executable) expertProduct(weight, bias *tensor.Tensor, x, xBound []float32) (y, bound []float32, err error) {
 	b, err := floats(bias)
 	if err != nil {

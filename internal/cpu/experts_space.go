@@ -6,15 +6,14 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An operand are the rows that a product of experts reads, in the forms that are
-// wanted, one after the other.
+// An operand holds the rows that a product of experts reads, consecutively, in one or both forms.
 type operand struct {
 	floats       []float32
 	records      []byte
-	width, bytes int // from a row to the next
+	width, bytes int // distance between rows
 }
 
-// from are the rows from r on.
+// from returns the rows from r on.
 func (o operand) from(r int) operand {
 	if o.floats != nil {
 		o.floats = o.floats[r*o.width:]
@@ -25,9 +24,9 @@ func (o operand) from(r int) operand {
 	return o
 }
 
-// An expertSpace is the memory in which mixtures of experts work. All nodes of a
-// program use the same. A place is a token's at one of its experts: those of an expert
-// follow each other, in the order of tokens.
+// An expertSpace is the scratch memory of mixtures of experts, shared by all nodes of a program. A
+// place is a pair of a token and one of its experts. The places of an expert are consecutive, in
+// the order of tokens.
 type expertSpace struct {
 	desks []routeDesk // by worker
 
@@ -37,18 +36,17 @@ type expertSpace struct {
 	token   []int32   // by place
 	start   []int32   // [experts+1] first place of each expert
 	next    []int32   // [experts]
-	active  []int32   // experts that have tokens, in order
-	shared  int       // places of experts that have several tokens
+	active  []int32   // experts with tokens, in order
+	shared  int       // number of places of experts with several tokens
 
-	// The first of active, for workers that are done with a kernel and look ahead while
-	// others go on.
+	// The first expert of active, for workers that prefetch while others still compute.
 	first atomic.Int32
 
-	in, hidden       []float32 // by place: what gate and up read, and what down does
+	in, hidden       []float32 // by place: inputs of gate and up; inputs of down
 	inRec, hiddenRec []byte
 }
 
-// expertWork is the space of the mixtures of a program.
+// expertWork is the space of a program's mixtures.
 var expertWork = &space{
 	bytes: func(b *Backend, p *plan.Program, lim *plan.Limits) int { return b.expertRoom(p, lim).bytes(b.threads) },
 	make: func(e *executable) any {
@@ -61,8 +59,8 @@ type expertSizes struct {
 	experts, groups, choices, in, hidden, inRec, hiddenRec int
 }
 
-// expertRoom is what the mixtures of p need at most in a step of lim: every token has
-// a row for each of its experts, of what gate and up read and of what down does.
+// expertRoom returns the sizes that the mixtures of p need for any step within lim: each token has
+// one input row of gate and up, and one of down, for each of its experts.
 func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) {
 	for i := range p.Nodes {
 		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
@@ -105,7 +103,7 @@ func newExpertSpace(z expertSizes, workers int) *expertSpace {
 	return s
 }
 
-// group gives the first choices their places, used of each token.
+// group assigns places to the first choices; each token has used of them.
 func (s *expertSpace) group(choices, used int) {
 	clear(s.start)
 	for _, e := range s.chosen[:choices] {
@@ -132,7 +130,7 @@ func (s *expertSpace) group(choices, used int) {
 	}
 }
 
-// tokens are the first place of an expert and the number of its places.
+// tokens returns the first place of an expert and the number of its places.
 func (s *expertSpace) tokens(expert int32) (first, n int) {
 	return int(s.start[expert]), int(s.start[expert+1] - s.start[expert])
 }

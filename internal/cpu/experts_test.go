@@ -10,14 +10,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Places of an expert follow each other, in the order of tokens.
+// Places of an expert are consecutive, in the order of tokens.
 func TestGroupGivesPlaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		n, tokens := 1+rng.IntN(12), rng.IntN(40)
 		used := 1 + rng.IntN(n)
 		s := newExpertSpace(expertSizes{experts: n + rng.IntN(3), choices: 40 * n}, 1)
-		s.group(0, used) // of a step before
+		s.group(0, used) // from an earlier step
 		for tok := range tokens {
 			for k, e := range rng.Perm(n)[:used] {
 				s.chosen[tok*used+k] = int32(e)
@@ -51,7 +51,7 @@ func TestGroupGivesPlaces(t *testing.T) {
 	}
 }
 
-// The memory that mixtures work in is the memory that is planned for them.
+// Mixtures use as much scratch memory as is planned for them.
 func TestExpertRoom(t *testing.T) {
 	p := plantest.MoEModel(t, nil)
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
@@ -64,7 +64,7 @@ func TestExpertRoom(t *testing.T) {
 			n += 8*(len(d.scores)+len(d.choice)+len(d.groups)) + len(d.out) + len(d.counted)
 		}
 		if n != z.bytes(workers) {
-			t.Errorf("%v activations: %d bytes, %d are planned", activations, n, z.bytes(workers))
+			t.Errorf("%v activations: %d bytes, want the planned %d", activations, n, z.bytes(workers))
 		}
 		if z.choices != 3*tokens || (z.inRec > 0) != (activations == tensor.Q8_0) || z.in == 0 {
 			t.Errorf("%v activations: %+v", activations, z)
@@ -72,8 +72,7 @@ func TestExpertRoom(t *testing.T) {
 	}
 }
 
-// What is interleaved, and tables, may be given back to the system; experts that are
-// read where they are may not.
+// Interleaved weights and tables are spare; experts that are read in place are not.
 func TestSpareExperts(t *testing.T) {
 	p := plantest.MoEModel(t, nil)
 	lim := plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})

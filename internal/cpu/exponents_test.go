@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Every tier's products with MXFP4 have the scale of every exponent, also where it is
-// below the normal numbers or not a number.
+// Every tier's products with MXFP4 are correct for every exponent, also below the normal numbers
+// and for NaN.
 func TestExponents(t *testing.T) {
 	const exponents, k = 256, 32
 	f := blockFormats[tensor.MXFP4]
@@ -16,7 +16,7 @@ func TestExponents(t *testing.T) {
 	for e := range exponents {
 		block := src[e*f.bytes:][:f.bytes]
 		for i := range block {
-			block[i] = 0x11 // every value is a half
+			block[i] = 0x11 // every value is 1/2
 		}
 		block[0] = byte(e)
 	}

@@ -46,7 +46,7 @@ func mapped(t *testing.T, content []byte) *mappedFile {
 	return m
 }
 
-// cut leaves n bytes of the file.
+// cut truncates the file to n bytes.
 func (m *mappedFile) cut(n int) {
 	m.t.Helper()
 	if err := os.Truncate(m.path, int64(n)); err != nil {
@@ -54,7 +54,7 @@ func (m *mappedFile) cut(n int) {
 	}
 }
 
-// restore has the file hold all that it did.
+// restore restores the file's contents.
 func (m *mappedFile) restore() {
 	m.t.Helper()
 	if err := os.WriteFile(m.path, m.content, 0o600); err != nil {
@@ -62,7 +62,7 @@ func (m *mappedFile) restore() {
 	}
 }
 
-// faulted reports whether err is that of memory of m that is not there.
+// faulted reports whether err is a fault in m's memory.
 func (m *mappedFile) faulted(err error) bool {
 	var fault *tensor.FaultError
 	if !errors.As(err, &fault) {
@@ -72,21 +72,20 @@ func (m *mappedFile) faulted(err error) bool {
 	return fault.Addr >= start && fault.Addr < start+uintptr(len(m.data))
 }
 
-// Whichever worker comes to memory that is not there, the caller learns of it, and
-// the workers live on.
+// Whichever worker faults, share reports it, and the workers stay usable.
 func TestShareFaults(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	m := mapped(t, make([]byte, 1<<18))
 	m.cut(0)
 	for _, n := range []int{1, 2, 4} {
 		w := poolOf(t, n)
-		for broken := range n + 1 { // the last: all of them
+		for broken := range n + 1 { // in the last iteration all workers
 			var err error
 			w.perform(func() {
 				var here atomic.Int32
 				err = tensor.Guard(func() error {
 					w.share(n, 1, func(worker, _, _ int) {
-						// Each has a unit when all are here.
+						// Each worker has a unit when all have arrived.
 						for here.Add(1); int(here.Load()) < n; {
 							pause()
 						}
@@ -105,9 +104,8 @@ func TestShareFaults(t *testing.T) {
 	}
 }
 
-// mappedProgram is one whose weights of some formats lie in a file, with steps that
-// read them there: a table, and one product whose rows are multiplied as they are
-// stored or after they were dequantised.
+// mappedProgram returns a program that reads weights of some formats from a mapped file in its
+// steps: a table, and a product whose rows are multiplied in their stored format or dequantized.
 func mappedProgram(t *testing.T, table, product tensor.DType) (*plan.Program, *mappedFile) {
 	t.Helper()
 	const vocab, cols, rows = 300, 256, 1024
@@ -126,14 +124,14 @@ func mappedProgram(t *testing.T, table, product tensor.DType) (*plan.Program, *m
 	return p, m
 }
 
-// A step that comes to weights that are not there is an error, from every kernel
-// that reads weights where they lie; the steps after it are as good as those before.
+// A step that reads missing weights fails, in every kernel that reads weights in place. Later steps
+// are not affected.
 func TestStepFaults(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	for _, tier := range Tiers() {
 		for _, threads := range []int{1, 3} {
 			for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K} {
-				for _, tokens := range []int{1, 40} { // rows are multiplied as they are stored, or dequantised
+				for _, tokens := range []int{1, 40} { // rows multiplied in their stored format, or dequantized
 					t.Run(fmt.Sprintf("%s, %d threads, %v, %d tokens", tier, threads, d, tokens), func(t *testing.T) {
 						b, err := New(threads).WithTier(tier)
 						if err != nil {
@@ -204,8 +202,8 @@ func stepFaults(t *testing.T, b *Backend, d tensor.DType, tokens int) {
 	}
 }
 
-// A step that was submitted before the one before it failed goes on with what it has
-// of its own.
+// A step that was submitted before the previous step failed runs those of its rows that do not
+// depend on it.
 func TestStepAfterFault(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	p, m := mappedProgram(t, tensor.F32, tensor.F32)
@@ -214,7 +212,7 @@ func TestStepAfterFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer exe.Close()
-	m.cut(len(p.Nodes[0].Weight.Data) / 2) // of the table, which the first step needs the end of
+	m.cut(len(p.Nodes[0].Weight.Data) / 2) // of the table, whose end the first step needs
 	first := &plan.Batch{Tokens: []int32{1, 299}, Positions: []int32{0, 0}, Start: []int32{0, 1, 2}, Lengths: []int32{1, 1}, Tables: []plan.PageTable{},
 		Rows: []plan.Row{{Token: 0, Want: plan.WantToken}, {Token: 1, Want: plan.WantToken}}}
 	failed, err := exe.Submit(first)
@@ -240,8 +238,8 @@ func TestStepAfterFault(t *testing.T) {
 	}
 }
 
-// Weights that are not there when they are loaded are an error of Compile, which
-// leaves nothing behind, whether they are laid out anew or stay where they are.
+// If weights are missing when they are loaded, Compile fails and frees everything, whether it
+// interleaves them or not.
 func TestCompileFaults(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
@@ -258,14 +256,14 @@ func TestCompileFaults(t *testing.T) {
 	}
 }
 
-// The first number that is not finite is named, wherever it is.
+// The error names the first number that is not finite.
 func TestCompileNotFinite(t *testing.T) {
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 		for _, block := range []int{0, 700, 1023} {
 			p, m := mappedProgram(t, tensor.F16, tensor.Q4_K)
 			at := len(p.Nodes[0].Weight.Data) + 144*block
 			for later := at; later < len(m.content); later += 144 {
-				m.content[later+3] = 0x7e // the second scale of the block, and of those behind it
+				m.content[later+3] = 0x7e // the second scale of the block and of the following ones
 			}
 			m.restore()
 			lim := plantest.LimitsFor(p, 64, 1, 64, 16, plan.Limits{Cache: tensor.F32, Activations: activations})

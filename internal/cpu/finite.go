@@ -7,9 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// check marks the sequences whose residual stream is not finite. Whatever goes
-// wrong in a layer stays in the residual stream of its token, so looking there
-// once a step finds it in the step where it began.
+// check marks the sequences whose residual stream is not finite. A value that is not finite stays
+// in the residual stream of its token, so one check per step finds it in the step where it arose.
 func (e *executable) check(f *failures) {
 	for t, s := range e.seq {
 		if l := e.overflow[s]; l >= 0 {
@@ -21,9 +20,9 @@ func (e *executable) check(f *failures) {
 	}
 }
 
-// diagnose runs the step again, every node a stage of its own, and replaces each
-// ErrNotFinite by where it began. Running it again changes nothing: the same keys
-// and values are stored in the same places.
+// diagnose runs the step again with every node as its own stage, and replaces each ErrNotFinite by
+// an error with the place where it arose. Running the step again stores the same keys and values in
+// the same places.
 func (e *executable) diagnose(f *failures) {
 	open := 0
 	for _, err := range f.err {
@@ -39,7 +38,7 @@ func (e *executable) diagnose(f *failures) {
 	e.code = e.backend.layout(e.p, &e.lim, true)
 	e.code.allocate(e.p, &e.lim)
 	if err := e.backend.lower(e); err != nil {
-		return // the failures stay without a place
+		return // the errors keep no place
 	}
 	for i := 0; i < len(e.code.kernels) && open > 0; i++ {
 		e.do(e.code.kernels[i])

@@ -1,7 +1,7 @@
 package cpu
 
-// dot4x4NEON writes to dst[t*8+r] the sum over i < n of w[r*stride+i]*x[t*stride+i] for
-// 4 rows and 4 tokens. n is a positive multiple of 4.
+// dot4x4NEON writes to dst[t*8+r] the sum over i < n of w[r*stride+i]*x[t*stride+i] for 4 rows and
+// 4 tokens. n is a positive multiple of 4.
 //
 //go:noescape
 func dot4x4NEON(dst, w, x *float32, n, stride int)
@@ -12,10 +12,9 @@ func dot4x4NEON(dst, w, x *float32, n, stride int)
 //go:noescape
 func dot8x1NEON(dst, w, x *float32, n, stride int)
 
-// dot8F32NEON, dot8F16NEON and dot8BF16NEON write to dst[r] the sum over i < n of
-// w[r][i]*x[i] for 8 rows, row r of w being r*stride bytes behind the first. n is a
-// positive multiple of 4. They ask memory for what stands a little later in each row,
-// and behind the end of a row for the eight rows after these.
+// dot8F32NEON, dot8F16NEON and dot8BF16NEON write to dst[r] the sum over i < n of w[r][i]*x[i] for
+// 8 rows; row r of w begins at byte r*stride. n is a positive multiple of 4. They prefetch later
+// elements of each row and, past the end of a row, the next eight rows.
 //
 //go:noescape
 func dot8F32NEON(dst *float32, w *byte, x *float32, n, stride int)

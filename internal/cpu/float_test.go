@@ -11,9 +11,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Every tier writes the bits that package tensor does, and not one value more,
-// whatever the blocks hold: ordinary weights, or any bits at all. Nothing behind them
-// is read.
+// Every tier writes the same bits as package tensor, and no values beyond, for ordinary weights and
+// for random bits. It reads nothing past the blocks.
 func TestDequantize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	room := guarded(t, 1<<14)
@@ -72,9 +71,8 @@ func BenchmarkDequantize(b *testing.B) {
 	}
 }
 
-// Every tier's products agree with float64, for every length and number of
-// tokens, write nothing else, read nothing behind the rows, and do not depend on what
-// stands beside them.
+// Every tier's products agree with float64 for every length and number of tokens. They write
+// nothing else, read nothing past the rows, and do not depend on their neighbors.
 func TestDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	weights, activations := guarded(t, 1<<16), guarded(t, 1<<17)
@@ -108,7 +106,7 @@ func TestDots(t *testing.T) {
 						t.Fatalf("%s, k %d, %d tokens: product %d is %v, want %v", tier.name, k, tokens, i, v, want)
 					}
 					if tier.dots(one, w, x[token*stride:], k, stride, 1); math.Float32bits(one[row]) != math.Float32bits(v) {
-						t.Fatalf("%s, k %d: product %d has other bits beside %d tokens", tier.name, k, i, tokens)
+						t.Fatalf("%s, k %d: product %d has other bits among %d tokens", tier.name, k, i, tokens)
 					}
 				}
 			}
@@ -138,7 +136,7 @@ func random(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-// randomAt sets the last n values of room.
+// randomAt fills the last n values of room.
 func randomAt(rng *rand.Rand, room []byte, n int) []float32 {
 	v := unsafe.Slice((*float32)(unsafe.Pointer(&room[len(room)-4*n])), n)
 	randomise(rng, v)

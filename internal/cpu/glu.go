@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// glu gates a value.
+// glu applies a gate to a value.
 type glu struct{ ordinary }
 
 func (glu) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
@@ -51,8 +51,7 @@ func (glu) bound(e *executable, n *plan.Node) (func(r int), error) {
 	}, nil
 }
 
-// unitBound is how far a gated unit f may be off, by what comes of inputs at the ends
-// of their bounds.
+// unitBound bounds the error of a gated unit f, by its results at the ends of the inputs' bounds.
 func unitBound(f func(gate, up float64) float64, a *plan.GLUAttr, gate, up, gateBound, upBound float32) float32 {
 	g, u, dg, du := float64(gate), float64(up), float64(gateBound), float64(upBound)
 	y, most := f(g, u), 0.0
@@ -64,7 +63,7 @@ func unitBound(f func(gate, up float64) float64, a *plan.GLUAttr, gate, up, gate
 	return float32(most + 2*roundings*math.Abs(y) + fewRoundings*min(1, math.Abs(g))*(math.Abs(u)+math.Abs(a.Shift)) + 1e-37)
 }
 
-// unitOf is the function of a [plan.GLU].
+// unitOf returns the function of a [plan.GLU].
 func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
 	f := activations[a.Act]
 	return func(gate, up float64) float64 {
@@ -75,7 +74,7 @@ func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
 	}
 }
 
-// A unit computes gated units by the tier's kernels.
+// A unit computes gated units with the tier's kernels.
 type unit struct {
 	a            plan.GLUAttr
 	f            func(x float64) float64
@@ -88,10 +87,10 @@ func (t *tier) unit(a plan.GLUAttr) *unit {
 	return &unit{a: a, f: activations[a.Act], glu: t.vector.glu, scale: t.attention.scale, limit: float32(a.Limit), shift: float32(a.Shift)}
 }
 
-// gate is the unit of a node.
+// gate returns the unit of a node.
 func (t *tier) gate(n *plan.Node) *unit { return t.unit(n.Attr.(plan.GLUAttr)) }
 
-// apply sets y to the units of gate and up, all of one length. y may be one of them.
+// apply sets y to the units of gate and up, which have the same length. y may be one of them.
 func (u *unit) apply(y, gate, up []float32, space *unitSpace) {
 	if u.a == (plan.GLUAttr{Act: u.a.Act}) && u.a.Act != plan.QuickGELU {
 		u.glu(y, gate, up, u.a.Act)
@@ -120,7 +119,7 @@ func (u *unit) apply(y, gate, up []float32, space *unitSpace) {
 	}
 }
 
-// shifted limits and shifts what is gated.
+// shifted applies limit and shift to v.
 func (u *unit) shifted(v []float32) {
 	if u.limit > 0 {
 		for i, x := range v {
@@ -134,7 +133,7 @@ func (u *unit) shifted(v []float32) {
 	}
 }
 
-// row sets y to up's units with one gate for all of them.
+// row sets y to the units of up with one gate for all elements.
 func (u *unit) row(y []float32, gate float32, up []float32) {
 	if u.limit > 0 {
 		gate = min(gate, u.limit)

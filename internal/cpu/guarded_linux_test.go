@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded is memory of n bytes that ends where reading or writing ends the
-// process.
+// guarded returns n bytes of memory followed by a page whose access ends the process.
 func guarded(t testing.TB, n int) []byte {
 	page := unix.Getpagesize()
 	size := (n+page-1)/page*page + page

@@ -4,5 +4,5 @@ package cpu
 
 import "testing"
 
-// guarded is memory of n bytes; where there is no page to guard it, nothing does.
+// guarded returns n bytes of memory; this system has no guard page.
 func guarded(_ testing.TB, n int) []byte { return make([]byte, n) }

@@ -12,7 +12,7 @@ func (e *executable) AllocHost(n int) ([]byte, error) {
 		return nil, errors.New("cpu: the executable is closed")
 	}
 	if n <= 0 {
-		return nil, fmt.Errorf("cpu: %d bytes wanted for pages; a size is above zero", n)
+		return nil, fmt.Errorf("cpu: cannot allocate %d bytes for pages; want a positive number", n)
 	}
 	b, err := reserve(n)
 	if err != nil {
@@ -30,14 +30,14 @@ func (e *executable) FreeHost(b []byte) error {
 	start := unsafe.SliceData(b)
 	memory, found := e.host[start]
 	if !found {
-		return fmt.Errorf("cpu: no memory of AllocHost begins at %p", start)
+		return fmt.Errorf("cpu: FreeHost of memory at %p, which AllocHost did not return", start)
 	}
 	delete(e.host, start)
 	e.workers.post(freeing(memory))
 	return nil
 }
 
-// freeing is a task that gives memory back: steps posted before it may use that.
+// freeing is a task that frees memory after all earlier tasks, which may use it.
 type freeing []byte
 
 func (f freeing) run() { release(f) }

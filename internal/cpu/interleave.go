@@ -2,46 +2,46 @@ package cpu
 
 import "encoding/binary"
 
-// An interleaved weight is a quantised one with its rows side by side, as many as
-// registers have lanes: what kernels load from memory is what they compute with,
-// and it follows what they loaded before.
+// An interleaved weight is a quantized weight whose rows are interleaved by the number of lanes in
+// a register: kernels load data in the order in which they use it, sequentially, in the layout of
+// registers.
 //
-// Rows are taken in groups of lanes, the last one filled up with rows of zero bits.
-// A group is the 32-bit words of its blocks without their heads, then the heads:
+// Rows are taken in groups of lanes; the last group is padded with rows of zero bits. A group
+// consists of the 32-bit words of its blocks without their heads, then the heads:
 //
 //	[blocks][words of a block][lanes] words
 //	[blocks][count of a head][lanes] numbers
 //
-// and begins at a multiple of 64 bytes.
+// It begins at a multiple of 64 bytes.
 type interleaved struct {
 	format *blockFormat
 	lanes  int
 	words  wordsFunc // or nil
 	rows   int
-	blocks int    // of a row
+	blocks int    // blocks per row
 	data   []byte // [groups]
 }
 
-// A wordsFunc writes a number of 32-bit words of rows stride bytes apart, less than
-// maxWordsStride, a word of each of the lanes' rows after the other.
+// A wordsFunc interleaves words 32-bit words of each of the lanes' rows. Rows are stride bytes
+// apart, less than maxWordsStride.
 type wordsFunc func(to, from []byte, stride, words int)
 
-// maxWordsStride keeps the distance to the last of 16 rows within 31 bits.
+// maxWordsStride keeps the distance to the last of 16 rows below 2^31.
 const maxWordsStride = 1 << 27
 
-// words is how many 32-bit words a block has beside its head.
+// words returns the number of 32-bit words of a block without its head.
 func (f *blockFormat) words() int { return (f.bytes - f.head.bytes()) / 4 }
 
-// groups is how many groups there are.
+// groups returns the number of groups.
 func (w *interleaved) groups() int { return (w.rows + w.lanes - 1) / w.lanes }
 
-// groupBytes is the size of a group.
+// groupBytes returns the size of a group in bytes.
 func (w *interleaved) groupBytes() int { return (w.lanes*w.blocks*w.format.bytes + 63) &^ 63 }
 
-// bytes is the size of data.
+// bytes returns the size of data in bytes.
 func (w *interleaved) bytes() int { return w.groups() * w.groupBytes() }
 
-// fill writes groups lo to hi, whose rows src begins with. They must have been zero.
+// fill writes groups lo to hi, which must be zero. src holds their rows.
 func (w *interleaved) fill(src []byte, lo, hi int) {
 	size := w.blocks * w.format.bytes
 	for g := lo; g < hi; g++ {
@@ -59,7 +59,7 @@ func (w *interleaved) fill(src []byte, lo, hi int) {
 	}
 }
 
-// row gets row r.
+// row reads row r into dst.
 func (w *interleaved) row(dst []byte, r int) {
 	s := w.section(r/w.lanes, 1)
 	for i := range w.blocks {
@@ -67,20 +67,20 @@ func (w *interleaved) row(dst []byte, r int) {
 	}
 }
 
-// A section is some groups that follow each other.
+// A section is a sequence of groups.
 type section struct {
-	words, heads   []byte // of the first group, to the end of the weight
-	stride         int    // bytes from a group to the next
+	words, heads   []byte // from the first group to the end of the weight
+	stride         int    // bytes between groups
 	groups, blocks int
 }
 
-// section is so many groups from g on.
+// section returns groups groups from g on.
 func (w *interleaved) section(g, groups int) section {
 	data := w.data[g*w.groupBytes():]
 	return section{words: data, heads: data[w.blocks*w.format.words()*4*w.lanes:], stride: w.groupBytes(), groups: groups, blocks: w.blocks}
 }
 
-// setBlocks sets block i of all rows of the first group, which are size bytes apart.
+// setBlocks writes block i of all rows of the first group; the rows in src are size bytes apart.
 func (s *section) setBlocks(src []byte, w *interleaved, size, i int) {
 	f, h := w.format, w.format.head
 	to := s.words[i*f.words()*4*w.lanes:]
@@ -95,7 +95,7 @@ func (s *section) setBlocks(src []byte, w *interleaved, size, i int) {
 	}
 }
 
-// setBlock sets block i of row r of the first group.
+// setBlock writes block i of row r of the first group.
 func (s *section) setBlock(src []byte, w *interleaved, i, r int) {
 	le, f, h := binary.LittleEndian, w.format, w.format.head
 	to := s.words[(i*f.words()*w.lanes+r)*4:]
@@ -116,7 +116,7 @@ func (s *section) setHead(src []byte, w *interleaved, i, r int) {
 	}
 }
 
-// block gets block i of row r of group g.
+// block reads block i of row r of group g.
 func (s *section) block(dst []byte, f *blockFormat, lanes, g, i, r int) {
 	h := f.head
 	words, heads := s.words[g*s.stride+(i*f.words()*lanes+r)*4:], s.heads[g*s.stride:]

@@ -1,7 +1,6 @@
 package cpu
 
-// interleaveNEON writes a number of words of 4 rows stride bytes apart, a word of every
-// row after the other.
+// interleaveNEON interleaves words words of 4 rows, which are stride bytes apart.
 //
 //go:noescape
 func interleaveNEON(to, from *byte, stride, words int)

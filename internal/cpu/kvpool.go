@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// cacheBlock values along a head share a scale, where the cache has scales.
+// cacheBlock is the number of values of a head that share a scale, if the cache has scales.
 const cacheBlock = 32
 
 // A kvPool is the pages of one state per token. A page holds, in this order,
@@ -19,27 +19,26 @@ const cacheBlock = 32
 //	values       [kvHeads, pageTokens, valueDim]
 //	value scales [kvHeads, pageTokens, valueDim/32]
 //
-// so that neighbours in memory are positions where a query meets keys, and
-// elements of the head where values are added up. A Q8_0 cache keeps signed bytes,
-// each 32 along a head with a float16 that they are multiplied by; the others have
-// no scales.
+// so that neighbors in memory are positions for products of queries and keys, and elements of the
+// head for sums of values. A Q8_0 cache has signed bytes; each 32 along a head have a float16
+// scale. The other formats have no scales.
 type kvPool struct {
 	*pagePool
 	dtype      tensor.DType
 	pageTokens int
-	size       int // bytes of a value, without scales
+	size       int // bytes per value, without scales
 
 	keyScales, values, valueScales int // offsets in a page
 }
 
-// checkCache says whether the states of p can be kept in a cache of dtype d.
+// checkCache returns an error if a cache of dtype d cannot hold the states of p.
 func checkCache(p *plan.Program, d tensor.DType) error {
 	switch d {
 	case tensor.F32, tensor.F16:
 		return nil
 	case tensor.Q8_0:
 		if dim := p.MisfitHead(d); dim > 0 {
-			return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, dim, cacheBlock, tensor.F16)
+			return fmt.Errorf("cpu: no %v cache for heads of %d values, which is not a multiple of %d; use %v", d, dim, cacheBlock, tensor.F16)
 		}
 		return nil
 	}
@@ -64,7 +63,7 @@ func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
 	return k
 }
 
-// words are the bytes b as numbers of another type.
+// words returns the bytes b as a slice of T.
 func words[T float32 | uint16 | int8](b []byte) []T {
 	var v T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
@@ -77,7 +76,7 @@ type slot struct {
 	at, head int
 }
 
-// key and value are the slot's numbers, each apart from the next, and their scales.
+// key and value return the slot's numbers, whose distance is apart, and their scales.
 func (s slot) key() (numbers, scales []byte, apart int) {
 	d, n := s.state.HeadDim, s.pageTokens
 	return s.page[(s.head*d*n+s.at)*s.size : s.keyScales],
@@ -90,8 +89,9 @@ func (s slot) value() (numbers, scales []byte, apart int) {
 		s.page[s.valueScales:s.bytes][min(s.bytes-s.valueScales, row*(d/cacheBlock)*2):], 1
 }
 
-// store writes k [headDim] and v [valueDim] and reports whether the cache can hold them: what
-// is not finite stays so, and what is may not become infinite. half [headDim] is work space.
+// store writes k [headDim] and v [valueDim]. It reports whether the cache can represent them:
+// finite numbers must not become infinite, while NaN and infinities stay so. half [headDim] is
+// scratch memory.
 func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bool {
 	keys, keyScales, apart := s.key()
 	values, valueScales, _ := s.value()
@@ -119,9 +119,9 @@ func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bo
 	}
 }
 
-const halfInf = 0x7c00 // as float16, without its sign
+const halfInf = 0x7c00 // float16 without the sign
 
-// holds reports whether h has no infinite number where x has a finite one.
+// holds reports whether no finite number of x is infinite in h.
 func holds(h []uint16, x []float32) bool {
 	for i, v := range h {
 		if v&0x7fff == halfInf && x[i]-x[i] == 0 {
@@ -131,26 +131,26 @@ func holds(h []uint16, x []float32) bool {
 	return true
 }
 
-// quantizeHead writes x in blocks of a scale and 32 signed bytes, numbers and
-// scales apart from each other. It reports whether the scales can hold x.
+// quantizeHead writes x in blocks of 32 signed bytes with a scale. Numbers, and likewise scales,
+// are apart elements apart. It reports whether the scales can represent x.
 func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 	ok := true
 	for b := 0; b < len(x); b += cacheBlock {
 		block := x[b : b+cacheBlock]
-		var bits uint32 // of the largest magnitude; those of Inf and NaN are larger than any
+		var bits uint32 // largest magnitude; Inf and NaN exceed all numbers
 		for _, v := range block {
 			bits = max(bits, math.Float32bits(v)&^(1<<31))
 		}
 		largest := math.Float32frombits(bits)
 		h := tensor.F32ToF16(largest / 127)
 		if tensor.F16ToF32(h)*127.5 < largest {
-			h++ // float16 is coarse near 0: rather fewer steps than a value cut off
+			h++ // float16 is coarse near 0: a larger scale rather than a clipped value
 		}
 		scales[b/cacheBlock*apart] = h
 		ok = ok && (h&0x7fff != halfInf || largest-largest != 0)
 		scale := tensor.F16ToF32(h)
 		if !(scale > 0 && scale-scale == 0) {
-			// The block is 0, or its scale alone says that it is not finite.
+			// The block is zero, or its scale alone marks it as not finite.
 			for i := range block {
 				q[(b+i)*apart] = 0
 			}
@@ -164,14 +164,14 @@ func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 			} else if code < -127 {
 				code = -127
 			}
-			const whole = 3 << 22 // float32 have no fractions there: adding it rounds
+			const whole = 3 << 22 // float32 has no fractions here, so that adding it rounds
 			q[(b+i)*apart] = int8(math.Float32bits(code + whole))
 		}
 	}
 	return ok
 }
 
-// floatKey and floatValue are what store wrote, in x [headDim] and [valueDim].
+// floatKey and floatValue write the stored key [headDim] or value [valueDim] to x.
 func (s slot) floatKey(x []float32) []float32   { return s.load(x, slot.key) }
 func (s slot) floatValue(x []float32) []float32 { return s.load(x, slot.value) }
 
@@ -190,7 +190,7 @@ func (s slot) load(x []float32, place func(slot) (numbers, scales []byte, apart 
 	return x
 }
 
-// A past finds the pages of one sequence in the step at hand.
+// A past locates the pages of one sequence in the current step.
 type past struct {
 	*kvPool
 	pages []int32
@@ -202,8 +202,7 @@ func (e *executable) past(pool *kvPool, s int32) past {
 	return past{pool, table.Pages[table.Start[s]:table.Start[s+1]], int(table.First[s])}
 }
 
-// slot is the place of position pos and key/value head g, in a page that is
-// allocated.
+// slot returns the place of position pos and key/value head g. The page must be allocated.
 func (p *past) slot(pos, g int) slot {
 	return slot{p.kvPool, p.kvPool.pages[p.pages[pos/p.pageTokens-p.first]], pos % p.pageTokens, g}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A page's keys and values fill it and do not overlap, whatever their widths, and so do keys
-// without values.
+// A page's keys and values fill it without overlap, for any widths, also for keys without values.
 func TestWidthsOfKeysAndValues(t *testing.T) {
 	const tokens = 5
 	for _, s := range []plan.State{

@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// storedTokens is up to how many tokens rows are multiplied as they are stored,
-// which converts them once for every few tokens but not by way of memory.
+// storedTokens is the number of tokens up to which unquantized rows are multiplied in their stored
+// form. They are converted once for every few tokens, but in registers.
 const storedTokens = 4
 
 // linear multiplies a value with a weight.
@@ -26,9 +26,9 @@ func (o linear) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	return o.floats(e, s.Node())
 }
 
-// floats multiplies float32 activations. It splits the rows of the weight over the
-// workers. For many tokens each row is dequantised once, for few tokens and plain
-// numbers not at all; the bits are the same.
+// floats multiplies float32 activations. It splits the rows of the weight over the workers. For
+// many tokens each row is dequantized once; for few tokens unquantized rows are converted in
+// registers. The bits are the same.
 func (linear) floats(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize, stored := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType), e.tier.stored[n.Weight.DType]
 	bias, err := floats(n.Bias)
@@ -38,7 +38,7 @@ func (linear) floats(e *executable, n *plan.Node) ([]kernel, error) {
 	k, stride := w.Cols(), rowStride(w.Cols())
 	size := func() int {
 		if e.size(n.Out) == 0 {
-			return 0 // no row of the step is wanted
+			return 0 // the step wants no rows
 		}
 		return w.Rows()
 	}
@@ -63,8 +63,8 @@ func (linear) floats(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// multiply computes outputs lo to lo+rows of every token by products, which are
-// given the activations of a few tokens.
+// multiply computes outputs lo to lo+rows of every token. products multiplies the activations of a
+// few tokens at a time.
 func (d *desk) multiply(e *executable, n *plan.Node, bias []float32, lo, rows int, products func(sums, x []float32, tokens int)) {
 	x := e.code.buffers[e.code.scratch.Buffer[n.In[0]]]
 	stride, tokens := rowStride(n.Weight.Cols()), e.size(n.Out)

@@ -7,10 +7,10 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// mapping does something to every element.
+// mapping applies a function to every element.
 type mapping struct{ ordinary }
 
-// columns are how many elements of a row an item is where rows may be few and long.
+// columns is the number of elements in a work item, for values with few long rows.
 const columns = 1024
 
 func (mapping) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
@@ -55,7 +55,7 @@ func (mapping) bound(e *executable, n *plan.Node) (func(r int), error) {
 	}, nil
 }
 
-// functionOf is the function of a [plan.Map].
+// functionOf returns the function of a [plan.Map].
 func functionOf(a plan.MapAttr) func(x float64) float64 {
 	switch a.Func {
 	case plan.Scale:
@@ -66,19 +66,19 @@ func functionOf(a plan.MapAttr) func(x float64) float64 {
 	return activations[a.Act]
 }
 
-// A mapper computes maps by the tier's kernels.
+// A mapper computes maps with the tier's kernels.
 type mapper struct {
 	a     plan.MapAttr
 	glu   func(y, gate, up []float32, a plan.Activation)
 	scale func(y, x []float32, a float32)
 }
 
-// mapper is the mapper of a node.
+// mapper returns the mapper of a node.
 func (t *tier) mapper(n *plan.Node) *mapper {
 	return &mapper{a: n.Attr.(plan.MapAttr), glu: t.vector.glu, scale: t.attention.scale}
 }
 
-// ones are what an activation by itself gates.
+// ones is the value that an activation without an up gates.
 var ones = func() (x [unitPiece]float32) {
 	for i := range x {
 		x[i] = 1
@@ -86,7 +86,7 @@ var ones = func() (x [unitPiece]float32) {
 	return x
 }()
 
-// apply sets y to the map of x, which may be y.
+// apply sets y to the map of x. They may be the same slice.
 func (m *mapper) apply(y, x []float32, space *unitSpace) {
 	switch m.a.Func {
 	case plan.Scale:

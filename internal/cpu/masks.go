@@ -2,8 +2,7 @@ package cpu
 
 import "errors"
 
-// SetMask implements [plan.Executable]. No step under way reads the mask, so it is
-// copied at once.
+// SetMask implements [plan.Executable]. No running step reads the mask, so it is copied at once.
 func (e *executable) SetMask(id int32, words []uint32) error {
 	if e.closed {
 		return errors.New("cpu: the executable is closed")
@@ -15,7 +14,7 @@ func (e *executable) SetMask(id int32, words []uint32) error {
 	return nil
 }
 
-// mask is that of a row, or nil.
+// mask returns a row's mask, or nil.
 func (e *executable) mask(id int32) []uint32 {
 	if id == 0 {
 		return nil

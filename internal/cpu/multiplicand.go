@@ -6,20 +6,20 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A multiplicand is a row of activations as a weight is multiplied with it, and how far
-// that may be from what a sound executor multiplies: by a variance, and by the most.
-// Without bounds of the row both are nil.
+// A multiplicand is a row of activations after rounding for a product, with bounds of its distance
+// from the activations of a correct executor: a variance and a maximum per element. Both are nil if
+// the row has no bounds.
 type multiplicand struct {
 	x      []float32
 	spread []float64
 	most   []float64
 }
 
-// multiplicand is x as weights of d take it. bound is that of x, or nil.
+// multiplicand returns x rounded for weights of d. bound are the bounds of x, or nil.
 //
-// Rounding to 8 bits is to the bit where x is. Where it is not, a few values may be
-// rounded the other way, which is a whole step for each: by chance, as often as x may
-// be off in parts of a step, and by one at least.
+// If x is exact, so is its rounding to 8 bits. Otherwise a few values may round in the other
+// direction, which is an error of one step. The probability of that is the bound of x in steps, and
+// at most 1.
 func (e *executable) multiplicand(d tensor.DType, x, bound []float32) multiplicand {
 	o := multiplicand{x: x}
 	inBytes := e.lim.Activations == tensor.Q8_0 && blockFormats[d] != nil
@@ -39,13 +39,13 @@ func (e *executable) multiplicand(d tensor.DType, x, bound []float32) multiplica
 			continue
 		}
 		step := largest(x[i&^(recordBlock-1):][:recordBlock]) / 127
-		off += roundings * math.Abs(float64(x[i])) // as the scale is
+		off += roundings * math.Abs(float64(x[i])) // the scale may be wrong by as much
 		o.spread[i], o.most[i] = step*min(step, 2*off), step
 	}
 	return o
 }
 
-// largest is the largest magnitude of x.
+// largest returns the largest magnitude in x.
 func largest(x []float32) float64 {
 	top := 0.0
 	for _, v := range x {
@@ -54,7 +54,7 @@ func largest(x []float32) float64 {
 	return top
 }
 
-// squared is the sum of x's squares.
+// squared returns the sum of the squares of x.
 func squared(x []float32) (sum float64) {
 	for _, v := range x {
 		sum += float64(v) * float64(v)
@@ -62,8 +62,8 @@ func squared(x []float32) (sum float64) {
 	return sum
 }
 
-// times is w·o.x + bias, and how far a sound executor may be from it, for a weight of
-// which precision says how it is multiplied with.
+// times returns w·o.x + bias, and a bound of its distance from the product of a correct executor,
+// for a weight with precision p.
 func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound float64) {
 	var sum, squares float64
 	w = w[:len(o.x)]
@@ -94,11 +94,11 @@ func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound f
 	return y, bound
 }
 
-// A rowReader gives rows of a weight as they are stored. Those of a derived one are
-// made, some at a time.
+// A rowReader reads rows of a weight in its stored format. Rows of a derived weight are computed a
+// few at a time.
 type rowReader struct {
 	w      *tensor.Tensor
-	lo, hi int // rows of piece
+	lo, hi int // range of rows in piece
 	piece  []byte
 }
 
@@ -114,7 +114,7 @@ func (r *rowReader) row(i int) []byte {
 		}
 		if err := r.w.ReadRows(r.piece[:(r.hi-r.lo)*size], r.lo, r.hi); err != nil {
 			r.hi = r.lo
-			panic(err) // the step ends with it
+			panic(err) // becomes the step's error
 		}
 	}
 	return r.piece[(i-r.lo)*size:][:size]

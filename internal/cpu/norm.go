@@ -50,8 +50,8 @@ func (rmsNorm) bound(e *executable, n *plan.Node) (func(r int), error) { return 
 // layerNorm centers groups of columns, and divides them by their deviation.
 type layerNorm struct{ ordinary }
 
-// kernels finds the variance about the mean that it found before: the difference
-// of two large sums would be inaccurate.
+// kernels computes the variance about the mean, after the mean: the difference of two large sums
+// would be inaccurate.
 func (layerNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
 	w, bias, err := weightAndBias(n)
@@ -102,7 +102,8 @@ func (layerNorm) reference(e *executable, n *plan.Node) ([]kernel, error) {
 
 func (layerNorm) bound(e *executable, n *plan.Node) (func(r int), error) { return e.normBound(n, true) }
 
-// groups is the work of a norm, norm for each group, which begins at element at.
+// groups returns a kernel that calls norm for each group of columns; at is the index of the group's
+// first weight.
 func (e *executable) groups(n *plan.Node, norm func(y, x []float32, at int, eps float64)) []kernel {
 	a := n.Attr.(plan.NormAttr)
 	return e.rows(n, 4, func(r int) {
@@ -114,8 +115,8 @@ func (e *executable) groups(n *plan.Node, norm func(y, x []float32, at int, eps 
 	})
 }
 
-// normBound goes by what comes out: it is in proportion to what went in, but for what
-// is subtracted and added.
+// normBound bounds the error by the size of the result: apart from the mean and the bias, the
+// result is proportional to the input.
 func (e *executable) normBound(n *plan.Node, centered bool) (func(r int), error) {
 	w, err := floats(n.Weight)
 	if err != nil {
@@ -140,7 +141,7 @@ func (e *executable) normBound(n *plan.Node, centered bool) (func(r int), error)
 				top = max(top, math.Abs(c))
 			}
 			size := math.Sqrt(squares/count + a.Eps)
-			off /= count * size * size // of the size, in parts of it
+			off /= count * size * size // relative to the size
 			for i := g; i < g+a.Group; i++ {
 				c := math.Abs(float64(x[i]) - mean)
 				bound := fewRoundings*c + c*off + at(in, i) + meanOff

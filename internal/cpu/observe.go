@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// observedRoom is how many elements the largest value has that steps let be observed.
+// observedRoom returns the number of elements of the largest value that can be observed.
 func observedRoom(p *plan.Program, lim *plan.Limits) int {
 	n := 0
 	if lim.Observed {
@@ -16,7 +16,7 @@ func observedRoom(p *plan.Program, lim *plan.Limits) int {
 	return n
 }
 
-// observe tells the step's batch of what a stage has written, where it wants to know.
+// observe passes the values that a stage has written to the batch's Observe.
 func (e *executable) observe(s *fuse.Stage) {
 	if e.batch.Observe == nil {
 		return

@@ -8,42 +8,43 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An operation is how the processor does one operation of plans. Each has a file of its
-// own.
+// An operation implements one operation of plans. Each has its own file.
 type operation interface {
-	// kernels are those of a stage, in order. What does not change from step to step is
-	// done here.
+	// kernels returns the kernels of a stage, in order. Whatever does not change from step to step
+	// is computed here.
 	kernels(e *executable, s *fuse.Stage) ([]kernel, error)
-	// reference are the kernels that say what a node means. They share with the others only
-	// what has one meaning: where states lie, and how a weight is dequantised.
+	// reference returns the kernels that define a node. They share code with the others only for
+	// the places of states and the dequantization of weights.
 	reference(e *executable, n *plan.Node) ([]kernel, error)
-	// bound writes the bounds of row r of what the reference has made of a node. It is nil
-	// where the reference writes them itself.
+	// bound returns a function that writes the bounds of row r of the reference's result. It is nil
+	// if the reference writes them itself.
 	bound(e *executable, n *plan.Node) (row func(r int), err error)
 
-	// joins reports whether a stage can have several nodes, and what fuse joins to them, if
-	// their weights are multiplied with records.
+	// joins reports whether other nodes can be fused with it if its weights are multiplied with
+	// records.
 	joins() bool
-	// multiplies are the weights that a node multiplies its first input with. Where there
-	// are none it reads that as float32.
+	// multiplies returns the weights that a node multiplies with its first input. If there are
+	// none, the node reads the input as float32.
 	multiplies(n *plan.Node) []*tensor.Tensor
-	// pieces is the number of elements of a row that are written together, 0 for all of them.
+	// pieces returns the number of elements of a row that are written together; 0 for the whole
+	// row.
 	pieces(n *plan.Node) int
-	// desk is what each worker needs for a node, beside what every product needs.
+	// desk returns the scratch memory that each worker needs for a node, besides that of every
+	// product.
 	desk(n *plan.Node, lim *plan.Limits) deskSize
-	// spaces are what a program's nodes work in together.
+	// spaces returns the scratch memory that a program's nodes share.
 	spaces() []*space
 
-	// rows is how many rows of an input the step that ran has read.
+	// rows returns how many rows of an input the last step has read.
 	rows(e *executable, n *plan.Node, input plan.Value) int
-	// read is how many of w.Of such weights the step that ran has read.
+	// read returns how many of w.Of weights the last step has read.
 	read(e *executable, n *plan.Node, w *plan.Weight) int
-	// moved are the bytes of states that the step that ran has read and written.
+	// moved returns how many bytes of states the last step has read and written.
 	moved(e *executable, n *plan.Node) int
 }
 
-// ordinary is an operation that reads all of its inputs as float32, writes whole rows and
-// works nowhere else.
+// ordinary is embedded by operations that read all inputs as float32, write whole rows and need no
+// scratch memory.
 type ordinary struct{}
 
 func (ordinary) bound(*executable, *plan.Node) (func(r int), error) { return nil, nil }
@@ -58,7 +59,7 @@ func (ordinary) rows(e *executable, _ *plan.Node, input plan.Value) int { return
 
 func (ordinary) read(e *executable, n *plan.Node, w *plan.Weight) int { return w.Read(e.size(n.Out)) }
 
-// operations are all that the processor can do.
+// operations maps each supported operation to its implementation.
 var operations = map[*plan.Op]operation{
 	plan.Embed:         embed{},
 	plan.Position:      position{},
@@ -76,7 +77,7 @@ var operations = map[*plan.Op]operation{
 	plan.Pick:          pick{},
 }
 
-// operationOf is how n is done.
+// operationOf returns the implementation of n.
 func operationOf(n *plan.Node) operation {
 	if o := operations[n.Op]; o != nil {
 		return o
@@ -84,7 +85,7 @@ func operationOf(n *plan.Node) operation {
 	return unknown{}
 }
 
-// unknown is an operation that the processor cannot do.
+// unknown is an operation that the processor does not support.
 type unknown struct{ ordinary }
 
 var errUnknown = errors.New("no kernel for this operation")
@@ -92,14 +93,14 @@ var errUnknown = errors.New("no kernel for this operation")
 func (unknown) kernels(*executable, *fuse.Stage) ([]kernel, error)  { return nil, errUnknown }
 func (unknown) reference(*executable, *plan.Node) ([]kernel, error) { return nil, errUnknown }
 
-// A space is memory that the nodes of a program work in, one after another. Several
-// operations may work in the same.
+// A space is scratch memory that the nodes of a program use one after another. Several operations
+// may share it.
 type space struct {
-	bytes func(b *Backend, p *plan.Program, lim *plan.Limits) int // that make takes
+	bytes func(b *Backend, p *plan.Program, lim *plan.Limits) int // size of the memory from make
 	make  func(e *executable) any
 }
 
-// space is e's memory of one kind, which is made when it is first asked for.
+// space returns e's memory of one kind, which it allocates on the first call.
 func (e *executable) space(s *space) any {
 	if e.spaces[s] == nil {
 		if e.spaces == nil {
@@ -110,7 +111,7 @@ func (e *executable) space(s *space) any {
 	return e.spaces[s]
 }
 
-// spaceBytes is what all spaces of p take.
+// spaceBytes returns the size of all spaces of p.
 func (b *Backend) spaceBytes(p *plan.Program, lim *plan.Limits) int {
 	seen, total := map[*space]bool{}, 0
 	for i := range p.Nodes {
@@ -124,25 +125,25 @@ func (b *Backend) spaceBytes(p *plan.Program, lim *plan.Limits) int {
 	return total
 }
 
-// A kernel is work on the items 0 <= i < size() of the step that an executable is
-// running, shared by its workers. All of it is done before the next kernel begins.
+// A kernel is work on the items 0 <= i < size() of the running step, shared by the workers. All
+// items are done before the next kernel begins.
 type kernel struct {
 	size  func() int               // items in this step
-	grain int                      // items that are taken together; 0 means 1
+	grain int                      // number of items taken together; 0 means 1
 	run   func(worker, lo, hi int) // items lo to hi
 
-	// ahead asks memory for what a worker will read first, where that is much.
-	// It is called while the kernels before this one are at work.
+	// ahead prefetches what a worker reads first, if that is much. It is called during earlier
+	// kernels.
 	ahead func(worker int)
-	then  func(worker int) // the ahead of a kernel to come, or nil
+	then  func(worker int) // ahead of a later kernel, or nil
 }
 
-// one is work that is not shared.
+// one returns a kernel for work that is not shared.
 func one(run func()) kernel {
 	return kernel{size: func() int { return 1 }, run: func(_, _, _ int) { run() }}
 }
 
-// rows is work on the rows of n's output.
+// rows returns a kernel for the rows of n's output.
 func (e *executable) rows(n *plan.Node, grain int, row func(r int)) []kernel {
 	return []kernel{{
 		size:  func() int { return e.size(n.Out) },
@@ -155,7 +156,7 @@ func (e *executable) rows(n *plan.Node, grain int, row func(r int)) []kernel {
 	}}
 }
 
-// floats is a small weight, such as a norm or a bias, as float32.
+// floats returns a small weight, such as a norm or a bias, as float32.
 func floats(w *tensor.Tensor) ([]float32, error) {
 	if w == nil {
 		return nil, nil
@@ -163,7 +164,7 @@ func floats(w *tensor.Tensor) ([]float32, error) {
 	return w.Float32s()
 }
 
-// weightAndBias are the small weights of n as float32; bias is nil if n has none.
+// weightAndBias returns the small weights of n as float32; bias is nil if n has none.
 func weightAndBias(n *plan.Node) (w, bias []float32, err error) {
 	if w, err = floats(n.Weight); err != nil {
 		return nil, nil, err

@@ -3,36 +3,36 @@ package cpu
 import "github.com/realizar/realizar/internal/plan"
 
 const (
-	// pageSlack bytes lie behind each page: kernels read whole registers.
+	// pageSlack is the number of extra bytes after each page, because kernels read whole registers.
 	pageSlack = 64
-	// slabBytes is about how much memory pages are taken from at a time. Of most of it
-	// nothing is there before it is used.
+	// slabBytes is the approximate size of the allocations from which pages are cut. The system
+	// provides memory on first use.
 	slabBytes = 64 << 20
 )
 
-// A pagePool is the pages of one state; of one per sequence, its slots. Pages are
-// allocated when they are first used: memory follows use up to what was planned.
+// A pagePool is the pages of one state, or the slots of a state per sequence. A page is allocated
+// on first use: memory grows with use, up to the planned size.
 type pagePool struct {
 	state  plan.State
-	bytes  int      // of a page
-	pages  [][]byte // nil where nobody has used it; each has pageSlack more than bytes
+	bytes  int      // size of a page
+	pages  [][]byte // nil if never used; each is pageSlack bytes longer than bytes
 	memory *pageMemory
 }
 
-// newPagePool is a pool of n pages of so many bytes.
+// newPagePool returns a pool of n pages of bytes bytes.
 func newPagePool(s plan.State, n, bytes int, m *pageMemory) *pagePool {
 	p := &pagePool{state: s, bytes: bytes, pages: make([][]byte, n), memory: m}
 	m.left += n * p.room()
 	return p
 }
 
-// room is what a page takes of memory.
+// room returns the bytes that a page takes in a slab.
 func (p *pagePool) room() int {
 	const line = 64
 	return (p.bytes+line-1)/line*line + pageSlack
 }
 
-// page is page i, allocated.
+// page returns page i, allocated if need be.
 func (p *pagePool) page(i int32) []byte {
 	if p.pages[i] == nil {
 		p.pages[i] = p.memory.take(p.room())[: p.bytes+pageSlack : p.bytes+pageSlack]
@@ -40,20 +40,20 @@ func (p *pagePool) page(i int32) []byte {
 	return p.pages[i]
 }
 
-// pageMemory allocates the pages of all pools of an executable, one after the other from the
-// same slabs, so that few of the system's large pages are used in part only.
+// pageMemory allocates the pages of all pools of an executable from the same slabs, so that few of
+// the system's large pages are used only in part.
 type pageMemory struct {
-	slab  []byte // what the next pages are cut from
+	slab  []byte // memory for the next pages
 	slabs [][]byte
-	left  int // bytes of the pages that have not been made
+	left  int // bytes of pages that are not yet allocated
 }
 
-// take is memory for a page.
+// take returns memory for a page.
 func (m *pageMemory) take(n int) []byte {
 	if len(m.slab) < n {
 		slab, err := reserve(max(n, min(slabBytes, m.left)))
 		if err != nil {
-			panic(err) // the step ends with it
+			panic(err) // becomes the step's error
 		}
 		m.slab, m.slabs = slab, append(m.slabs, slab)
 	}
@@ -69,7 +69,7 @@ func (m *pageMemory) release() {
 	}
 }
 
-// makePools makes the pools of all states, with no page allocated.
+// makePools makes the pools of all states, without allocating pages.
 func (e *executable) makePools() error {
 	for _, s := range e.p.States {
 		bytes, err := e.lim.PageOf(s)
@@ -82,7 +82,7 @@ func (e *executable) makePools() error {
 	return nil
 }
 
-// largestSlot is how many values the largest state per sequence of p has.
+// largestSlot returns the number of values of the largest state per sequence of p.
 func largestSlot(p *plan.Program) int {
 	n := 0
 	for _, s := range p.States {
@@ -91,10 +91,10 @@ func largestSlot(p *plan.Program) int {
 	return n
 }
 
-// kv is the pool of a state per token.
+// kv returns the pool of a state per token.
 func (e *executable) kv(state int) *kvPool { return newKVPool(e.pools[state], &e.lim) }
 
-// apply does one operation on the pages of a group.
+// apply runs one operation on the pages of a group.
 func (e *executable) apply(op *plan.StateOp) {
 	host := op.Host
 	for _, p := range e.pools {
@@ -111,7 +111,7 @@ func (e *executable) apply(op *plan.StateOp) {
 	}
 }
 
-// reachSlots allocates the slots of the step at hand.
+// reachSlots allocates the slots of the current step.
 func (e *executable) reachSlots() {
 	for _, p := range e.pools {
 		if p.state.Kind == plan.PerSequence {
@@ -120,7 +120,7 @@ func (e *executable) reachSlots() {
 	}
 }
 
-// reach allocates the pages of the step at hand.
+// reach allocates the pages of the current step.
 func (e *executable) reach(p *pagePool) {
 	for _, i := range e.batch.Tables[p.state.Group].Pages {
 		if i >= 0 {
@@ -129,9 +129,8 @@ func (e *executable) reach(p *pagePool) {
 	}
 }
 
-// slots are a state per sequence [Size] of sequence s in the step at hand: in, as it is
-// before the step, which is not to be written, and out, all of which the step is to
-// write.
+// slots returns the slots of sequence s for a state per sequence [Size]. in is the state before the
+// step, which is read-only. The step must write all of out.
 func (e *executable) slots(state int, s int32) (in, out []float32) {
 	p := e.pools[state]
 	from, to := e.batch.Tables[p.state.Group].Slots(int(s))

@@ -5,8 +5,8 @@ package cpu
 // preferLargePages does nothing: the system decides.
 func preferLargePages([]byte) {}
 
-// reserve is memory of n bytes for what lives long and is read much.
+// reserve returns n zero bytes for long-lived data.
 func reserve(n int) ([]byte, error) { return make([]byte, n), nil }
 
-// release gives back what reserve has given.
+// release does nothing: the garbage collector frees memory from reserve.
 func release([]byte) {}

@@ -1,6 +1,6 @@
 package cpu
 
-// pause tells the processor that the caller waits in a loop.
+// pause tells the processor that the caller spins.
 //
 //go:noescape
 func pause()

@@ -2,7 +2,7 @@
 
 package cpu
 
-// pause takes a moment.
+// pause does nothing, but costs a call.
 //
 //go:noinline
 func pause() {}

@@ -2,19 +2,17 @@ package cpu
 
 import "fmt"
 
-// PeakProducts measures how many products of 8-bit numbers [Threads](threads)
-// threads together can compute and add up in 32 bits, in multiply-adds a second:
-// with the instructions that the kernels for quantised weights multiply with, on
-// numbers that stay in registers. Like [ReadBandwidth] it tries the loops of every
-// set of instructions that this processor has, and the fastest pass of all counts.
-// It is 0 where there is no such loop.
+// PeakProducts measures how many multiply-adds per second [Threads](threads) threads together can
+// compute on 8-bit numbers with 32-bit sums. It uses the instructions of the kernels for quantized
+// weights, on numbers in registers. Like [ReadBandwidth] it tries the loops of every instruction
+// set of this processor; the result is that of the fastest pass. It is 0 if there is no such loop.
 func PeakProducts(threads int) float64 { return peak(threads, productLoops()) }
 
 // PeakFloats is [PeakProducts] for float32.
 func PeakFloats(threads int) float64 { return peak(threads, floatLoops()) }
 
-// A peakLoop multiplies and adds in registers. In every round each lane of the
-// sums grows by so much, which is the number of multiply-adds.
+// A peakLoop multiplies and adds in registers. Every round adds grows to each lane of the sums,
+// which is the number of multiply-adds per lane.
 type peakLoop struct {
 	lanes, grows int
 	run          func(sums *int32, rounds int)
@@ -22,9 +20,9 @@ type peakLoop struct {
 
 const (
 	peakPasses = 8
-	// peakRounds is a loop's call: some twenty microseconds.
+	// peakRounds is the number of rounds per call of a loop: about twenty microseconds.
 	peakRounds = 4096
-	// peakCalls are a pass, for each thread: some milliseconds.
+	// peakCalls is the number of calls per pass and thread: some milliseconds.
 	peakCalls = 256
 )
 
@@ -35,7 +33,7 @@ func peak(threads int, loops []peakLoop) float64 {
 	w := newWorkers(Threads(threads))
 	defer w.close()
 	m := &measurement{workers: w, done: make(chan any)}
-	done := make([][16]int64, w.count()) // a cache line or two each
+	done := make([][16]int64, w.count()) // one or two cache lines each
 	calls := peakCalls * w.count()
 	var best float64
 	for range peakPasses {
@@ -61,7 +59,7 @@ func peak(threads int, loops []peakLoop) float64 {
 	return best
 }
 
-// call returns how many multiply-adds a number of rounds took.
+// call returns the number of multiply-adds in that many rounds.
 func (l *peakLoop) call(rounds int) int64 {
 	var sums [16]int32
 	l.run(&sums[0], rounds)

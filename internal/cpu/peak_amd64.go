@@ -2,7 +2,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// productLoops are those of the tiers.
+// productLoops returns the loops of the tiers.
 func productLoops() []peakLoop {
 	var loops []peakLoop
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512VNNI {

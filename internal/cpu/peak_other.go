@@ -2,8 +2,7 @@
 
 package cpu
 
-// There are no loops yet for other processors: the compiler's own code would be
-// no limit for anything.
+// productLoops returns none: compiled code would not reach the limit of the processor.
 func productLoops() []peakLoop { return nil }
 
 func floatLoops() []peakLoop { return nil }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The loops do what is counted, and write no more than their lanes.
+// The loops do as much work as they count, and write only their lanes.
 func TestPeakLoops(t *testing.T) {
 	for name, loops := range map[string][]peakLoop{"products": productLoops(), "floats": floatLoops()} {
 		for _, l := range loops {

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// pick takes the rows that a step wants, or the means of their sequences.
+// pick copies the rows that a step wants, or the means of their sequences.
 type pick struct{ ordinary }
 
 func (o pick) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
@@ -25,8 +25,7 @@ func (o pick) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}), nil
 }
 
-// means adds up the rows of a sequence in float64, in the order of its tokens, some
-// columns at a time.
+// means sums the rows of a sequence in float64, in the order of its tokens, some columns at a time.
 func (pick) means(e *executable, n *plan.Node) []kernel {
 	return e.rows(n, 1, func(r int) {
 		y, s := e.row(n.Out, r), e.seq[e.batch.Rows[r].Token]

@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// position takes rows of a table by the positions of tokens.
+// position reads rows of a table by the positions of tokens.
 type position struct{ ordinary }
 
 func (o position) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {

@@ -5,8 +5,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// tileRows is how many rows of weights are worked on together. A tile's outputs are
-// whole blocks of a record.
+// tileRows is the number of rows of weights in a tile. A tile's outputs are whole blocks of a
+// record.
 const tileRows = recordBlock
 
 // A projection multiplies one input with the weights of a stage, tile by tile.
@@ -16,13 +16,13 @@ type projection struct {
 	products []*product
 	glu      *plan.Node
 	unit     *unit
-	residual plan.Value // added to the product, or -1
+	residual plan.Value // value added to the product, or -1
 }
 
 // A product is one weight of a projection.
 type product struct {
 	node     *plan.Node
-	out      plan.Value // where it goes, unless it is gated
+	out      plan.Value // result, unless it is gated
 	bias     []float32
 	mapper   *mapper // or nil
 	weight   *interleaved
@@ -60,19 +60,19 @@ func project(e *executable, s *fuse.Stage) ([]kernel, error) {
 	}
 	size := func() int {
 		if e.size(s.Node().Out) == 0 {
-			return 0 // no row of the step is wanted
+			return 0 // the step wants no rows
 		}
 		return tiles
 	}
 	ahead := func(worker int) {
-		i := tiles * worker / len(e.desks) // where its span begins
+		i := tiles * worker / len(e.desks) // first tile of the worker's span
 		for _, t := range p.products {
 			if i < t.tiles {
 				t.fetch(i)
 				if s.GLU == nil {
 					return
 				}
-				continue // the other product's tile is multiplied with this one
+				continue // this tile is computed with the other product's
 			}
 			i -= t.tiles
 		}
@@ -84,7 +84,7 @@ func project(e *executable, s *fuse.Stage) ([]kernel, error) {
 	}}}, nil
 }
 
-// tile does tile i of all tiles of the products, one product after the other.
+// tile computes tile i of all products' tiles; the tiles of a product are consecutive.
 func (p *projection) tile(b *desk, i int) {
 	for _, t := range p.products {
 		if i >= t.tiles {
@@ -106,7 +106,7 @@ func (p *projection) tile(b *desk, i int) {
 			if p.residual >= 0 {
 				p.e.tier.vector.add(y, y, p.e.row(p.residual, r)[i*tileRows:][:rows])
 			}
-			if unread { // whoever writes these rows has them far from the processor
+			if unread { // only the record is read; writing the row too would touch memory outside the cache
 				p.e.quantizePiece(t.out, r, i*tileRows, y)
 				continue
 			}
@@ -116,7 +116,7 @@ func (p *projection) tile(b *desk, i int) {
 	}
 }
 
-// gated does tile i of the gate and of what it gates.
+// gated computes tile i of the gate and the value that it gates.
 func (p *projection) gated(b *desk, i int) {
 	gate, up := p.products[0], p.products[1]
 	p.multiply(b, 0, gate, i)
@@ -136,7 +136,7 @@ func (p *projection) gated(b *desk, i int) {
 	}
 }
 
-// gather writes token r's products of tile i to y, the bias added.
+// gather writes token r's products of tile i, plus the bias, to y.
 func (p *projection) gather(y []float32, b *desk, which, r int, t *product, i int) {
 	lanes, tokens := t.weight.lanes, p.e.size(t.node.Out)
 	for g := 0; g < len(y); g += lanes {
@@ -147,7 +147,7 @@ func (p *projection) gather(y []float32, b *desk, which, r int, t *product, i in
 	}
 }
 
-// multiply computes tile i of t for all tokens, in totals which.
+// multiply computes tile i of t for all tokens, in totals number which.
 func (p *projection) multiply(b *desk, which int, t *product, i int) {
 	tokens, w := p.e.size(t.node.Out), t.weight
 	totals := b.totals[which][:tileRows*tokens]
@@ -157,7 +157,7 @@ func (p *projection) multiply(b *desk, which int, t *product, i int) {
 	t.multiply(totals, tile, p.e.record(p.in, 0), recordStride(w.blocks*w.format.values), tokens)
 }
 
-// fetch asks memory for tile i.
+// fetch prefetches tile i.
 func (t *product) fetch(i int) {
 	w := t.weight
 	groups := tileRows / w.lanes

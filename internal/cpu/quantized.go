@@ -7,50 +7,49 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Products of quantised weights and records. In every block of 32 values, or of
-// 16 where a format has a scale for so many, the sum of products is an exact
-// integer; these are scaled and added in ascending order,
+// Products of quantized weights and records. For every block of 32 values, or of 16 if a format has
+// a scale for 16, the sum of products is an exact integer. These sums are scaled and added in
+// ascending order,
 //
 //	total = total + float32(sum)*(scale*d)
 //	total = total + low*m    (formats with a minimum; m is d times the sum of q)
 //
-// so that the bits of a product are those of its row and its record, whether one
-// record is multiplied or thousands.
+// so that the bits of a product depend only on its row and its record, for any number of records.
 //
-// Weights are read as [interleaved] has them.
+// Weights are in the layout of [interleaved].
 
-// A blockFormat is a format of quantised weights.
+// A blockFormat is a format of quantized weights.
 type blockFormat struct {
-	values int  // of a block
-	bytes  int  // of a block
+	values int  // per block
+	bytes  int  // per block
 	sub    int  // values that share a scale: 32 or 16
-	signed bool // values are signed; otherwise there are minima
+	signed bool // values are signed; otherwise blocks have minima
 	head   head
 }
 
-// A head is the part of a block with the scales of all of it: count numbers of
-// width bytes from byte at on. What is left of a block are words of 32 bits.
+// A head is the part of a block that contains its scales: count numbers of width bytes from byte at
+// on. The rest of a block is 32-bit words.
 type head struct{ at, count, width int }
 
 func (h head) bytes() int { return h.count * h.width }
 
-// quantizedKernels multiply quantised weights.
+// quantizedKernels multiply quantized weights.
 type quantizedKernels struct {
-	lanes    int       // rows that are interleaved
-	words    wordsFunc // that interleaves words, nil where it is done in plain Go
+	lanes    int       // number of interleaved rows
+	words    wordsFunc // interleaves words; nil for plain Go
 	products map[tensor.DType]productFunc
 }
 
-// A productFunc adds to totals [groups][tokens][lanes] the products of w and of
-// records stride bytes apart.
+// A productFunc adds to totals [groups][tokens][lanes] the products of w and of records that are
+// stride bytes apart.
 type productFunc func(totals []float32, w section, x []byte, stride, tokens int)
 
-// genericLanes are the lanes for plain Go.
+// genericLanes is the number of lanes of plain Go.
 const genericLanes = 4
 
 var quantizedGeneric = quantizedKernels{lanes: genericLanes, products: genericProducts(genericLanes)}
 
-// genericProducts are products of weights of any number of lanes.
+// genericProducts returns the products of weights with any number of lanes.
 func genericProducts(lanes int) map[tensor.DType]productFunc {
 	all := map[tensor.DType]productFunc{}
 	for d, f := range blockFormats {
@@ -75,7 +74,7 @@ func genericProducts(lanes int) map[tensor.DType]productFunc {
 	return all
 }
 
-// multiply adds to total the product of the block and of its part of a record.
+// multiply adds to total the product of the block and its part of a record.
 func (b *block) multiply(f *blockFormat, total float32, x []byte) float32 {
 	le := binary.LittleEndian
 	for s := range f.values / f.sub {

@@ -2,18 +2,18 @@
 
 package cpu
 
-// An assemblyProduct adds to totals [groups][tokens][lanes], groups totalsStride bytes
-// apart, the products of a number of blocks of groups of weights stride bytes apart
-// and of records xStride bytes apart, for one number of tokens.
+// An assemblyProduct adds to totals [groups][tokens][lanes], with groups totalsStride bytes apart,
+// the products of groups of weights that are stride bytes apart and records that are xStride bytes
+// apart. blocks and groups are the numbers of blocks and groups. The number of tokens is fixed.
 type assemblyProduct func(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
 
-// A width is the kernel for so many tokens, and for a multiple of groups.
+// A width is a kernel with its number of tokens; the number of groups is a multiple of groups.
 type width struct {
 	tokens, groups int
 	product        assemblyProduct
 }
 
-// productBy covers the tokens with the kernels of widths, the widest first.
+// productBy covers the tokens with the kernels of widths, widest first.
 func productBy(lanes int, widths ...width) productFunc {
 	return func(totals []float32, w section, x []byte, stride, tokens int) {
 		t := 0
@@ -28,7 +28,7 @@ func productBy(lanes int, widths ...width) productFunc {
 	}
 }
 
-// assemblyWords is a kernel with the slices of package cpu.
+// assemblyWords returns a wordsFunc that calls interleave.
 func assemblyWords(interleave func(to, from *byte, stride, words int)) wordsFunc {
 	return func(to, from []byte, stride, words int) { interleave(&to[0], &from[0], stride, words) }
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// fillings are the blocks that kernels must be right for: ordinary ones, any bits
-// with scales that are numbers, and all bits set or clear but for the scales.
+// fillings are kinds of blocks: ordinary ones, random bits with finite scales, all bits set or
+// clear except scales, and subnormal scales.
 var fillings = []string{"random", "wild", "ones", "zeros", "subnormal"}
 
-// filled is rows of weights in format d.
+// filled returns rows of weights in format d.
 func filled(t testing.TB, rng *rand.Rand, filling string, d tensor.DType, rows, k int) []byte {
 	w := plantest.Weight(rng, "w", d, 0.5, rows, k)
 	data := guarded(t, len(w.Data))
@@ -53,8 +53,7 @@ func filled(t testing.TB, rng *rand.Rand, filling string, d tensor.DType, rows, 
 	return data
 }
 
-// decoded is what a row of weights stands for: values, and per value its scale and
-// minimum.
+// decoded returns the values of a row of weights, and the scale and minimum of each value.
 func decoded(d tensor.DType, row []byte) (q, scale, low []float64) {
 	f, format := blockFormats[d], d.Format()
 	for ; len(row) > 0; row = row[f.bytes:] {
@@ -90,7 +89,7 @@ func TestBlockDecoders(t *testing.T) {
 	}
 }
 
-// records are rows of activations: ordinary ones, zeros, and the largest values.
+// records returns rows of activations: ordinary ones, zeros, and largest values.
 func records(t testing.TB, rng *rand.Rand, tokens, k int) (x [][]float32, packed []byte) {
 	packed = guarded(t, tokens*recordBytes(k))
 	for t := range tokens {
@@ -123,8 +122,7 @@ func canaries(n int) []float32 {
 	return v
 }
 
-// interleave is w as a tier's kernels read it, where it ends at memory that must not
-// be read.
+// interleave returns w in the layout of a tier's kernels, followed by memory that must not be read.
 func interleave(t testing.TB, kernels *quantizedKernels, d tensor.DType, src []byte, rows, k int) *interleaved {
 	f := blockFormats[d]
 	w := &interleaved{format: f, lanes: kernels.lanes, words: kernels.words, rows: rows, blocks: k / f.values}
@@ -133,7 +131,7 @@ func interleave(t testing.TB, kernels *quantizedKernels, d tensor.DType, src []b
 	return w
 }
 
-// Interleaving keeps every bit, and fills up with zeros.
+// Interleaving keeps every bit, and pads with zeros.
 func TestInterleave(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ways := []*quantizedKernels{{lanes: 1}, {lanes: 4}, {lanes: 8}, {lanes: 16}}
@@ -168,8 +166,8 @@ func TestInterleave(t *testing.T) {
 	}
 }
 
-// Every tier's products agree with float64 on the same 8-bit activations, write
-// nothing else, and have the same bits for any number of tokens and of groups.
+// Every tier's products agree with float64 on the same 8-bit activations, write nothing else, and
+// have the same bits for any number of tokens and groups.
 func TestQuantizedProducts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, tier := range tiers() {
@@ -193,8 +191,8 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	_, x := records(t, rng, tokens, k)
 	what := fmt.Sprintf("%s, %v, k %d, %s", tier, d, k, filling)
 
-	// multiply adds the product of a number of groups with records from one on to
-	// begun.
+	// multiply adds to begun the products of groups groups and tokens records, from the given ones
+	// on.
 	multiply := func(begun float32, group, groups, token, tokens int) []float32 {
 		totals := canaries(groups*tokens*lanes + 16)
 		for i := range totals[:groups*tokens*lanes] {
@@ -237,8 +235,8 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	}
 }
 
-// product8 is the product of a row of weights and a record in float64, and the sum
-// of the sizes of what it adds up.
+// product8 returns the product of a row of weights and a record in float64, and the sum of the
+// sizes of its terms.
 func product8(d tensor.DType, row, record []byte) (sum, size float64) {
 	q, scale, low := decoded(d, row)
 	for i := range q {
@@ -250,18 +248,16 @@ func product8(d tensor.DType, row, record []byte) (sum, size float64) {
 	return sum, size
 }
 
-// Every format has what multiplies it, on every tier: kernels of its blocks where its row
-// says that products read bytes, and otherwise none, so that it is computed with as
-// floats.
+// On every tier, a format has kernels if and only if its row says that products read bytes.
 func TestBlockFormats(t *testing.T) {
 	for _, f := range tensor.Formats() {
 		d := f.DType
 		if got := blockFormats[d] != nil; got != f.InBytes {
-			t.Errorf("%v has a format of blocks: %v, its products read bytes: %v; run go generate in gen", d, got, f.InBytes)
+			t.Errorf("%v: has a block format is %v, products read bytes is %v; run go generate in gen", d, got, f.InBytes)
 		}
 		for _, tier := range tiers() {
 			if got := tier.quantized.products[d] != nil; got != f.InBytes {
-				t.Errorf("%v on %s has kernels of blocks: %v, its products read bytes: %v; run go generate in gen", d, tier.name, got, f.InBytes)
+				t.Errorf("%v on %s: has kernels is %v, products read bytes is %v; run go generate in gen", d, tier.name, got, f.InBytes)
 			}
 		}
 	}

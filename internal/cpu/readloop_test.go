@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The loops read all of the bytes and none behind them.
+// The loops read all bytes, and none past them.
 func TestSumWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	buffer := guarded(t, 40<<9)

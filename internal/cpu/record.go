@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// A record is a row of k activations in 8 bits, for products with quantised
-// weights, k a multiple of recordBlock. Each block of 32 values takes 64 bytes:
-// value i is d*q[i] with d = max|x|/127, and beside it stand the sums that
-// formats with an offset or a minimum need. Numbers are little-endian:
+// A record is a row of k activations in 8 bits, for products with quantized weights. k is a
+// multiple of recordBlock. Each block of 32 values takes 64 bytes: value i is d*q[i] with
+// d = max|x|/127. The block also has the sums that formats with an offset or a minimum need.
+// Numbers are little-endian:
 //
 //	 0  q   [32] int8
 //	32  d   float32      scale
@@ -18,9 +18,8 @@ import (
 //	48  n16 [2] int32    -128 * sum of q, of each half
 //	56  m16 [2] float32  d * sum of q, of each half
 //
-// A block with a value that is not finite has a scale that is not finite, so that
-// whatever is computed from it is not finite either. A block without a value of
-// 2^-100 or more counts as zeros.
+// If a value is not finite, neither is the scale of its block, and so neither is any result. A
+// block whose values are all below 2^-100 becomes zeros.
 const (
 	recordBlock      = 32
 	recordBlockBytes = 64
@@ -32,20 +31,20 @@ const (
 	recordM16 = 56
 )
 
-// recordBytes is the length of a record of k values.
+// recordBytes returns the length in bytes of a record of k values.
 func recordBytes(k int) int { return k / recordBlock * recordBlockBytes }
 
-// recordStride is from a record to the next: an odd number of lines of a cache, so
-// that the same blocks of a few records do not have one place in it.
+// recordStride returns the distance between records in bytes: an odd number of cache lines, so that
+// the same blocks of a few records do not compete for the same set of the cache.
 func recordStride(k int) int { return (k/recordBlock | 1) * recordBlockBytes }
 
-// quantizeGeneric writes the blocks of values lo to hi of x, multiples of
-// recordBlock, to the record of x.
+// quantizeGeneric writes the blocks of values lo to hi of x to the record of x. lo and hi are
+// multiples of recordBlock.
 func quantizeGeneric(record []byte, x []float32, lo, hi int) {
 	le := binary.LittleEndian
 	for b := lo / recordBlock; b < hi/recordBlock; b++ {
 		values, block := x[b*recordBlock:][:recordBlock], record[b*recordBlockBytes:][:recordBlockBytes]
-		var top uint32 // largest magnitude: as bits, NaN is above infinity and that above all numbers
+		var top uint32 // bits of the largest magnitude: NaN is above infinity, which is above all numbers
 		for _, v := range values {
 			top = max(top, math.Float32bits(v)&^(1<<31))
 		}
@@ -74,7 +73,7 @@ func quantizeGeneric(record []byte, x []float32, lo, hi int) {
 	}
 }
 
-// recorded are the values that a record stands for.
+// recorded returns the values of a record.
 func recorded(record []byte) []float32 {
 	var x []float32
 	for ; len(record) > 0; record = record[recordBlockBytes:] {

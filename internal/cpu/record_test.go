@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// rowsToQuantise are rows of n values: ordinary ones, and every kind that is not.
-func rowsToQuantise(rng *rand.Rand, n int) map[string][]float32 {
+// rowsToQuantize returns rows of n values: ordinary ones, and every kind of exception.
+func rowsToQuantize(rng *rand.Rand, n int) map[string][]float32 {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	with := func(scale float32, values ...float32) []float32 {
 		x := random(rng, n)
@@ -26,7 +26,7 @@ func rowsToQuantise(rng *rand.Rand, n int) map[string][]float32 {
 	for i := range bits {
 		bits[i] = math.Float32frombits(rng.Uint32())
 	}
-	halves := make([]float32, n) // products that lie between two integers
+	halves := make([]float32, n) // products halfway between two integers
 	for i := range halves {
 		halves[i] = float32(rng.IntN(255)-127) / 2
 		if i%recordBlock == 7 {
@@ -53,8 +53,7 @@ func rowsToQuantise(rng *rand.Rand, n int) map[string][]float32 {
 	}
 }
 
-// Every tier writes the bytes of the generic one, and no others, wherever the
-// part of the row begins and ends.
+// Every tier writes the same bytes as the generic one, and no others, for any range of a row.
 func TestQuantizeIsTheSameEverywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tier := range tiers() {
@@ -62,7 +61,7 @@ func TestQuantizeIsTheSameEverywhere(t *testing.T) {
 			n := blocks * recordBlock
 			room := guarded(t, 4*n)
 			x := unsafe.Slice((*float32)(unsafe.Pointer(&room[0])), n)
-			for what, values := range rowsToQuantise(rng, n) {
+			for what, values := range rowsToQuantize(rng, n) {
 				copy(x, values)
 				want := make([]byte, recordBytes(n))
 				quantizeGeneric(want, x, 0, n)
@@ -86,13 +85,13 @@ func TestQuantizeIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// A record says what its comment promises.
+// A record has the contents that its comment describes.
 func TestRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const n = 64 * recordBlock
 	le := binary.LittleEndian
 	float := func(b []byte) float64 { return float64(math.Float32frombits(le.Uint32(b))) }
-	for what, x := range rowsToQuantise(rng, n) {
+	for what, x := range rowsToQuantize(rng, n) {
 		record := make([]byte, recordBytes(n))
 		quantizeGeneric(record, x, 0, n)
 		for b := 0; b < n; b += recordBlock {

@@ -9,19 +9,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Replay does the operations of a program as the reference does, one at a time and on
-// inputs that may be set, and says of each element how far a sound executor of the same
-// inputs may be from it. It has states of its own, which it keeps as a step's operations
-// make them of the inputs that they were given. Weights are read where they are.
+// A Replay runs the operations of a program on the reference, one at a time, on inputs that may be
+// set. It computes for each element how far a correct executor with the same inputs may be from it.
+// It has its own states, which it updates like a step, from the inputs of the operations. Weights
+// are not copied.
 //
-// Its methods are called by one goroutine at a time.
+// Its methods must be called by one goroutine at a time.
 type Replay struct {
 	e     *executable
-	spare map[int][][]float32 // by length: memory of values that were dropped
-	saved map[*byte][]byte    // pages as they are here, by where the batch saves them to
+	spare map[int][][]float32 // by length: memory of dropped values
+	saved map[*byte][]byte    // saved pages, by the batch's host memory
 }
 
-// NewReplay is a replay of p within lim, on so many threads (see [Threads]).
+// NewReplay returns a replay of p within lim on that many threads (see [Threads]).
 func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 	if err := checkCache(p, lim.Cache); err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 			quantized: make([]bool, len(p.Shapes)), unread: make([]bool, len(p.Shapes)),
 		},
 	}
-	for v := range p.Shapes { // each value for itself, as nobody knows which are read when
+	for v := range p.Shapes { // each value has its own buffer, as any may be read later
 		e.code.scratch.Buffer = append(e.code.scratch.Buffer, v)
 	}
 	if err := e.makePools(); err != nil {
 		return nil, err
 	}
-	// Rows of a table are wanted in any order.
+	// Rows of a table may be read in any order.
 	for i := range p.Nodes {
 		for _, w := range p.Nodes[i].Weights() {
 			if w.Role != plan.Table || w.Source == nil || e.copies[w.Tensor] != nil {
@@ -62,8 +62,8 @@ func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 	return &Replay{e: e, spare: map[int][][]float32{}, saved: map[*byte][]byte{}}, nil
 }
 
-// Begin begins a step with its operations on pages. b is valid, and is not changed
-// before the next step; tokens are those of b with those of earlier rows filled in.
+// Begin begins a step and runs its operations on pages. b must be valid, and must not change before
+// the next step. tokens are those of b, with sampled tokens filled in.
 func (r *Replay) Begin(b *plan.Batch, tokens []int32) error {
 	e := r.e
 	for v := range e.code.buffers {
@@ -86,8 +86,8 @@ func (r *Replay) Begin(b *plan.Batch, tokens []int32) error {
 	})
 }
 
-// apply does an operation on pages. A device lays out what it saves as it likes, so
-// there is another page here for each; what was not saved is zeros.
+// apply runs an operation on pages. A device saves pages in its own layout, so the replay keeps its
+// own copy of each. Pages that were not saved are zeros.
 func (r *Replay) apply(op plan.StateOp) {
 	at := unsafe.SliceData(op.Host)
 	if len(r.saved[at]) != len(op.Host) {
@@ -97,13 +97,12 @@ func (r *Replay) apply(op plan.StateOp) {
 	r.e.apply(&op)
 }
 
-// Run does the operation of a node of the program on what was set of its inputs or
-// computed by Run.
+// Run runs a node of the program on inputs that were set or computed by Run.
 func (r *Replay) Run(n *plan.Node) error {
 	e := r.e
 	for _, v := range n.In {
 		if e.code.buffers[v] == nil {
-			return fmt.Errorf("cpu: %s: there is no value %%%d", n.Where(), v)
+			return fmt.Errorf("cpu: %s: value %%%d was neither set nor computed", n.Where(), v)
 		}
 	}
 	r.make(n.Out)
@@ -125,7 +124,7 @@ func (r *Replay) Run(n *plan.Node) error {
 	})
 }
 
-// Set gives v the value x [rows, columns], which is copied and is exact.
+// Set sets v to a copy of x [rows, columns], which counts as exact.
 func (r *Replay) Set(v plan.Value, x []float32) {
 	r.Drop(v)
 	r.make(v)
@@ -135,14 +134,14 @@ func (r *Replay) Set(v plan.Value, x []float32) {
 	}
 }
 
-// Rows is the number of rows that v has in the step.
+// Rows returns the number of rows of v in the step.
 func (r *Replay) Rows(v plan.Value) int { return r.e.size(v) }
 
-// Row is row i of v, which was set or computed, and how far a sound executor may be from
-// each element; nil where it was set. They are valid while v is.
+// Row returns row i of v, and how far a correct executor may be from each element, or nil if v was
+// set. Both are valid until v is dropped.
 func (r *Replay) Row(v plan.Value, i int) (x, bound []float32) { return r.e.row(v, i), r.e.bound(v, i) }
 
-// Drop says that v is not needed any longer.
+// Drop frees v.
 func (r *Replay) Drop(v plan.Value) {
 	for _, list := range [][][]float32{r.e.code.buffers, r.e.bounds} {
 		if list[v] != nil {
@@ -158,7 +157,7 @@ func (r *Replay) make(v plan.Value) {
 	}
 }
 
-// take is memory for v, or for its bounds.
+// take returns memory for v or for its bounds.
 func (r *Replay) take(v plan.Value) []float32 {
 	n := max(1, r.e.size(v)) * rowStride(int(r.e.p.Shapes[v][1]))
 	if list := r.spare[n]; len(list) > 0 {
@@ -168,14 +167,14 @@ func (r *Replay) take(v plan.Value) []float32 {
 	return make([]float32, n)
 }
 
-// An errand is a task that somebody waits for.
-type errand struct {
+// A replayTask is a task that a goroutine waits for.
+type replayTask struct {
 	do   func() error
 	done chan error
 }
 
 // run implements [task].
-func (t *errand) run() {
+func (t *replayTask) run() {
 	var err error
 	defer func() {
 		if r := recover(); r != nil {
@@ -188,12 +187,12 @@ func (t *errand) run() {
 	err = t.do()
 }
 
-// do has the workers run f.
+// do runs f on worker 0 and waits for it.
 func (r *Replay) do(f func() error) error {
-	t := &errand{f, make(chan error, 1)}
+	t := &replayTask{f, make(chan error, 1)}
 	r.e.workers.post(t)
 	return <-t.done
 }
 
-// Close frees everything. Nothing may be called after it.
+// Close frees all memory. The Replay must not be used afterwards.
 func (r *Replay) Close() error { return r.e.Close() }

@@ -8,25 +8,24 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// rope turns heads by the positions of tokens.
+// rope rotates heads by the positions of tokens.
 type rope struct{ ordinary }
 
-// turns are the cosines and sines that the tokens of a step are turned by. They
-// depend on positions and frequencies alone, so that the nodes of all layers share
-// them.
-type turns struct {
-	width    int       // values a token
+// rotations are the cosines and sines of the tokens of a step. They depend only on positions and
+// frequencies, so that the nodes of all layers share them.
+type rotations struct {
+	width    int       // values per token
 	cos, sin []float32 // [T, width]
 }
 
 func (rope) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
 	a := n.Attr.(plan.RopeAttr)
-	turns, ks := e.turns(&a)
+	rotations, ks := e.rotations(&a)
 	rotate := e.tier.vector.rotate
 	return append(ks, e.rows(n, 4, func(t int) {
-		x, y, at := e.row(n.In[0], t), e.row(n.Out, t), t*turns.width
-		rotate(y, x, turns.cos[at:at+turns.width], turns.sin[at:at+turns.width], &a)
+		x, y, at := e.row(n.In[0], t), e.row(n.Out, t), t*rotations.width
+		rotate(y, x, rotations.cos[at:at+rotations.width], rotations.sin[at:at+rotations.width], &a)
 		if a.Dims < a.HeadDim {
 			for h := 0; h < len(x); h += a.HeadDim {
 				copy(y[h+a.Dims:h+a.HeadDim], x[h+a.Dims:])
@@ -78,9 +77,9 @@ func (rope) bound(e *executable, n *plan.Node) (func(r int), error) {
 	}, nil
 }
 
-// turns returns the program's turns for a and, if there are none before, the kernel
-// that computes them.
-func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
+// rotations returns the program's rotations for a, with a kernel that computes them if this is the
+// first call.
+func (e *executable) rotations(a *plan.RopeAttr) (*rotations, []kernel) {
 	key := fmt.Sprint(a.Dims, a.Interleaved, a.Scale, a.Freqs, a.ByLength())
 	if a.ByLength() {
 		key += fmt.Sprint(a.LongFrom, a.LongFreqs, a.Dynamic != nil)
@@ -88,19 +87,19 @@ func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
 	if a.Dynamic != nil {
 		key += fmt.Sprint(*a.Dynamic)
 	}
-	if t := e.code.turns[key]; t != nil {
+	if t := e.code.rotations[key]; t != nil {
 		return t, nil
 	}
-	t := &turns{width: a.Dims / 2}
+	t := &rotations{width: a.Dims / 2}
 	if a.Interleaved {
 		t.width = a.Dims
 	}
 	t.cos, t.sin = make([]float32, e.lim.Tokens*t.width), make([]float32, e.lim.Tokens*t.width)
-	if e.code.turns == nil {
-		e.code.turns = map[string]*turns{}
+	if e.code.rotations == nil {
+		e.code.rotations = map[string]*rotations{}
 	}
-	e.code.turns[key] = t
-	frequencies := make([][]float64, len(e.desks)) // for those that must be computed
+	e.code.rotations[key] = t
+	frequencies := make([][]float64, len(e.desks)) // scratch memory by worker
 	for i := range frequencies {
 		frequencies[i] = make([]float64, 0, a.Dims/2)
 	}
@@ -112,8 +111,8 @@ func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
 	}}}
 }
 
-// set computes the turns of a token.
-func (t *turns) set(token int, position float64, frequencies []float64, a *plan.RopeAttr) {
+// set computes the rotations of a token.
+func (t *rotations) set(token int, position float64, frequencies []float64, a *plan.RopeAttr) {
 	cos, sin := t.cos[token*t.width:][:t.width], t.sin[token*t.width:][:t.width]
 	for i, f := range frequencies {
 		s, c := math.Sincos(position * f)

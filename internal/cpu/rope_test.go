@@ -10,11 +10,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Nodes share their turns if, and only if, these are the same.
+// Nodes share their rotations if and only if these are equal.
 func TestTurnsAreShared(t *testing.T) {
 	const dim, tokens = 16, 37
 	a := plan.RopeAttr{HeadDim: dim, Dims: 8, Freqs: []float64{1, 0.1, 0.01, 0.001}, Scale: 1}
-	wider := a // another shape of head, the same turns
+	wider := a // another head size, the same rotations
 	wider.HeadDim = 2 * dim
 	middle := a
 	middle.Freqs = []float64{1, 0.2, 0.01, 0.001}
@@ -63,8 +63,8 @@ func TestTurnsAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, got := run(b, tokens)
-		if n := len(e.code.turns); n != 7 {
-			t.Errorf("%s: %d turns for %d nodes, want 7", name, n, len(attrs))
+		if n := len(e.code.rotations); n != 7 {
+			t.Errorf("%s: %d rotations for %d nodes, want 7", name, n, len(attrs))
 		}
 		_, single := run(b, 1)
 		for i, row := range want {

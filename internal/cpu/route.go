@@ -13,12 +13,12 @@ type router struct {
 	bias []float32 // [experts], or nil
 }
 
-// A routeDesk is what one worker routes on.
+// A routeDesk is the scratch memory of one worker.
 type routeDesk struct {
 	scores, choice []float64 // [experts]
-	out            []bool    // [experts]: cannot be chosen, or has been
-	groups         []float64 // how good each group is
-	counted        []bool    // [experts]: counts for its group
+	out            []bool    // [experts]: cannot be chosen, or already chosen
+	groups         []float64 // score of each group
+	counted        []bool    // [experts]: already counted for its group
 }
 
 func newRouteDesk(experts, groups int) routeDesk {
@@ -28,10 +28,9 @@ func newRouteDesk(experts, groups int) routeDesk {
 	}
 }
 
-// route writes the experts that logits choose and their weights, the best first; both
-// have the length of [plan.RouteAttr.Used]. What is not a number is better than all
-// that is one, so that it is in a weight and thus in what comes of the token. No expert
-// is chosen twice whatever the logits are.
+// route writes the experts that logits choose and their weights, best first. Both have the length
+// [plan.RouteAttr.Used]. NaN ranks above all numbers, so that it becomes a weight and reaches the
+// token's result. No expert is chosen twice, whatever the logits.
 func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights []float32) {
 	n := len(logits)
 	scores, choice, out := d.scores[:n], d.choice[:n], d.out[:n]
@@ -51,9 +50,9 @@ func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights 
 	r.weigh(scores, experts, weights)
 }
 
-// clearly reports whether the experts that route has just chosen are the only ones that a
-// sound executor can choose, of logits that are off by so much at most: what was chosen
-// is better than what was not by more than rounding explains.
+// clearly reports whether a correct executor, whose logits differ by at most off, must choose the
+// same experts as the last call of route: the chosen experts are better than the others by more
+// than rounding explains.
 func (r *router) clearly(d *routeDesk, experts []int32, off float64) bool {
 	choice, size := d.choice, 0.0
 	for _, c := range choice {
@@ -86,7 +85,7 @@ func (r *router) clearly(d *routeDesk, experts []int32, off float64) bool {
 	return least-next > float64(r.a.GroupTop)*margin
 }
 
-// score is what each expert is weighed by.
+// score computes the scores of the experts.
 func (r *router) score(scores []float64, logits []float32) {
 	for i, v := range logits {
 		scores[i] = float64(v)
@@ -108,7 +107,7 @@ func (r *router) score(scores []float64, logits []float32) {
 	}
 }
 
-// limit leaves only the experts of the best groups.
+// limit excludes the experts that are not in the best groups.
 func (r *router) limit(d *routeDesk, choice []float64, out []bool) {
 	size, groups, counted := len(choice)/r.a.Groups, d.groups[:r.a.Groups], d.counted[:len(choice)]
 	clear(counted)
@@ -133,7 +132,7 @@ func (r *router) limit(d *routeDesk, choice []float64, out []bool) {
 	}
 }
 
-// weigh computes the weights of those chosen.
+// weigh computes the weights of the chosen experts.
 func (r *router) weigh(scores []float64, experts []int32, weights []float32) {
 	top, sum := scores[experts[0]], 0.0
 	for _, e := range experts {
@@ -154,7 +153,7 @@ func (r *router) weigh(scores []float64, experts []int32, weights []float32) {
 	}
 }
 
-// best is the first of the largest values that are not out. NaN is larger than all.
+// best returns the index of the first of the largest values that are not out. NaN ranks above all.
 func best(x []float64, out []bool) int {
 	at := -1
 	for i, v := range x {

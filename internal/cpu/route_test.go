@@ -26,13 +26,13 @@ func TestRouteBreaksTiesByNumber(t *testing.T) {
 		{plan.RouteAttr{Used: 3}, nil, []float32{1, 2, 1, 2, 1}, []int32{1, 3, 0}},
 		{plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen}, nil, []float32{-5, -5, -5}, []int32{0, 1}},
 		{plan.RouteAttr{Used: 2, Score: plan.SigmoidEach}, []float32{0, 0, 1, 1}, []float32{3, 3, 0, 0}, []int32{2, 3}},
-		// Of equal groups the first stays, and its experts alone.
+		// Of equal groups the first stays, and only its experts.
 		{plan.RouteAttr{Used: 2, Groups: 3, GroupsUsed: 1, GroupTop: 2}, nil, []float32{0, 1, 2, 1, 1, 2}, []int32{2, 3}},
 		{plan.RouteAttr{Used: 2, Groups: 3, GroupsUsed: 2, GroupTop: 1}, nil, []float32{2, 0, 2, 1, 2, 1.5}, []int32{0, 2}},
-		// The two best of a group outweigh the best.
+		// The sum of a group's two best outweighs the single best.
 		{plan.RouteAttr{Used: 1, Score: plan.SoftmaxChosen, Groups: 2, GroupsUsed: 1, GroupTop: 2}, nil, []float32{5, -9, 3, 3}, []int32{2}},
 		{plan.RouteAttr{Used: 1, Score: plan.SoftmaxChosen, Groups: 2, GroupsUsed: 1, GroupTop: 1}, nil, []float32{5, -9, 3, 3}, []int32{0}},
-		// What is worst in a group that stays is chosen before what is best elsewhere.
+		// The worst expert of a chosen group comes before the best of another group.
 		{plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen, Groups: 2, GroupsUsed: 1, GroupTop: 1}, nil, []float32{5, float32(math.Inf(-1)), 3, 3}, []int32{0, 1}},
 	} {
 		c.a.Scale = 1
@@ -54,7 +54,7 @@ func TestRouteWeighs(t *testing.T) {
 		{plan.RouteAttr{Used: 2, Scale: 3, Score: plan.SoftmaxChosen}, nil, []float32{15. / 7, 6. / 7}},
 		{plan.RouteAttr{Used: 1, Scale: 1, Score: plan.SoftmaxChosen}, nil, []float32{1}},
 		{plan.RouteAttr{Used: 2, Scale: 2, Score: plan.SigmoidEach}, nil, []float32{10. / 6, 4. / 3}},
-		// A bias chooses, and weighs nothing.
+		// A bias affects the choice, not the weight.
 		{plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SigmoidEach}, []float32{1, 0, 0}, []float32{1. / 2, 5. / 6}},
 	} {
 		_, got := routeOf(c.a, c.bias, logits)
@@ -66,8 +66,7 @@ func TestRouteWeighs(t *testing.T) {
 	}
 }
 
-// Whatever the logits are, experts are chosen that there are, none twice, and what is
-// not a number stays so in a weight.
+// For any logits, the chosen experts exist and are distinct, and a NaN becomes a weight.
 func TestRouteOfNoNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, math.MaxFloat32, -math.MaxFloat32}
@@ -98,8 +97,7 @@ func TestRouteOfNoNumbers(t *testing.T) {
 	}
 }
 
-// A choice is clear where no rounding makes it another one; the order of those chosen
-// does not matter.
+// A choice is clear if no rounding can change it; the order of the chosen experts does not matter.
 func TestClearChoices(t *testing.T) {
 	two := plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen, Scale: 1}
 	all := plan.RouteAttr{Used: 2, Score: plan.SoftmaxAll, Scale: 1}
@@ -109,7 +107,7 @@ func TestClearChoices(t *testing.T) {
 		route  plan.RouteAttr
 		bias   []float32
 		logits []float32
-		off    float64 // of the logits
+		off    float64 // bound of the logits' errors
 		clear  bool
 	}{
 		{"far apart", two, nil, []float32{1, 2, 3, 4}, 0, true},

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// Every tier's maxima lead to the tokens and the errors that plain Go's lead to.
+// Every tier's maxima lead to the same tokens and errors as plain Go's.
 func TestTokensAreTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 1))
 	inf := float32(math.Inf(1))

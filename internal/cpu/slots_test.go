@@ -16,9 +16,9 @@ const (
 	sumsWidth = 32
 )
 
-// sums is a program whose map gives the sum of a sequence's rows so far, which is kept
-// in a state: column i at the other end, so that what is written where it is read is
-// wrong. It has a second state, so that neither is all of its group.
+// sums returns a program whose only operation returns the sum of a sequence's rows so far, which it
+// keeps in a state. It stores column i at the mirrored place, so that writing to the slot that is
+// read gives wrong results. A second state makes each only a part of its group.
 func sums(t *testing.T) *plan.Program {
 	t.Helper()
 	table := &tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{sumsVocab, sumsWidth}, Data: make([]byte, 4*sumsVocab*sumsWidth)}
@@ -47,7 +47,7 @@ func sums(t *testing.T) *plan.Program {
 	return p
 }
 
-// summed is an operation that does so.
+// summed is the operation of sums.
 var summed = &plan.Op{Name: "sums", Scope: plan.BySequence}
 
 func init() { operations[summed] = summing{} }
@@ -63,7 +63,7 @@ func (summing) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		for s := lo; s < hi; s++ {
 			other, others := e.slots(0, int32(s))
 			copy(others, other)
-			others[6]++ // steps
+			others[6]++ // number of steps
 			in, out := e.slots(1, int32(s))
 			sum := slices.Clone(in)
 			slices.Reverse(sum)
@@ -80,8 +80,8 @@ func (summing) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// What a sequence has come to goes on from step to step, however it is cut into steps,
-// beside others, and after it was saved and restored elsewhere.
+// A state continues from step to step however the sequence is cut into steps, with other sequences,
+// and after it was saved and restored elsewhere.
 func TestSlots(t *testing.T) {
 	p := sums(t)
 	list := make([]int32, 70)
@@ -127,8 +127,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// movedSlot has a sequence's state go to the host's memory and back to another slot, and
-// two sequences go on from it.
+// movedSlot moves a sequence's state to host memory and back to another slot, and continues two
+// sequences from it.
 func movedSlot(t *testing.T, exe plan.Executable, lim *plan.Limits, p *plan.Program, list []int32, want [][]float32) {
 	size, err := lim.PageBytes(p, 0)
 	if err != nil || size != 4*(sumsWidth+7) {
@@ -171,8 +171,8 @@ func movedSlot(t *testing.T, exe plan.Executable, lim *plan.Limits, p *plan.Prog
 	}
 	step(0, 20, []int32{-1, 5})
 	step(0, 3, []int32{-1, 1, -1, 0}, save(5))
-	step(0, 9, []int32{-1, 5}) // somebody else has the slot
+	step(0, 9, []int32{-1, 5}) // another sequence uses the slot
 	step(20, 22, []int32{2, 4, 2, 3}, restore(2))
 	step(22, 23, []int32{3, 0})
-	step(20, 21, []int32{2, 3}) // as it was
+	step(20, 21, []int32{2, 3}) // from the unchanged slot
 }

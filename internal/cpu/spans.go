@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// describe says what part i of the step that ran was, and what it moved.
+// describe sets the names and the bytes of part i of the last step.
 func (e *executable) describe(i int, s *plan.Span) {
 	p := e.p
 	switch stages := e.code.stages; {
@@ -25,7 +25,7 @@ func (e *executable) describe(i int, s *plan.Span) {
 	}
 }
 
-// kernelOf is what a stage's kernels are called.
+// kernelOf returns the name of a stage's kernels.
 func (e *executable) kernelOf(s *fuse.Stage) string {
 	n := s.Node()
 	name := n.Op.String()
@@ -46,10 +46,10 @@ func (e *executable) kernelOf(s *fuse.Stage) string {
 	return strings.TrimSpace(name + " " + strings.Join(formats, "+"))
 }
 
-// valueBytes is the size of a value in the step that ran.
+// valueBytes returns the size of a value in the last step.
 func (e *executable) valueBytes(v plan.Value) int { return 4 * e.size(v) * int(e.p.Shapes[v][1]) }
 
-// weightBytes is the size of a weight as it is read.
+// weightBytes returns the size of a weight in the form that is read.
 func (e *executable) weightBytes(w *tensor.Tensor) int {
 	if packed := e.weights[w]; packed != nil {
 		return packed.bytes()
@@ -60,7 +60,7 @@ func (e *executable) weightBytes(w *tensor.Tensor) int {
 	return 0
 }
 
-// traffic is what a stage of the step that ran reads and writes, see [plan.Span].
+// traffic returns the bytes that a stage of the last step has read and written, see [plan.Span].
 func (e *executable) traffic(s *fuse.Stage) int {
 	n, io, bytes := s.Node(), s.IO(), 0
 	for _, v := range io.Out {
@@ -76,7 +76,7 @@ func (e *executable) traffic(s *fuse.Stage) int {
 	for _, m := range s.Nodes {
 		o := operationOf(m)
 		bytes += o.moved(e, m)
-		for ws := m.Weights(); len(ws) > 0; ws = ws[ws[0].Of:] { // of a list of like weights the first stands for all
+		for ws := m.Weights(); len(ws) > 0; ws = ws[ws[0].Of:] { // of a list of similar weights only the first is read
 			if w := &ws[0]; w.Role == plan.Table {
 				bytes += e.size(m.Out) * e.weightBytes(w.Tensor) / w.Rows()
 			} else {

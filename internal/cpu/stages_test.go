@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden stages")
 
-// synthetic is a small model of random weights, as its file is.
+// synthetic returns the program of a small model file with random weights.
 func synthetic(t *testing.T, s *synth.Shape, mix string) *plan.Program {
 	t.Helper()
 	file, err := modelfile.Open(synthtest.File(t, s, mix))
@@ -36,7 +36,7 @@ func synthetic(t *testing.T, s *synth.Shape, mix string) *plan.Program {
 	return model.Program
 }
 
-// The stages of whole models are reviewed as a text: what each does, reads and writes.
+// The stages of whole models equal the reviewed text: what each computes, reads and writes.
 func TestStages(t *testing.T) {
 	small := synth.Shape{
 		Name: "small", Architecture: "llama", Layers: 2, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Context: 128,
@@ -79,7 +79,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// An operation that the processor cannot do is an error, with its place.
+// An unsupported operation is an error that names its place.
 func TestUnknownOperation(t *testing.T) {
 	p := beside(t)
 	p.Nodes[1].Op = &plan.Op{Name: "dream"}

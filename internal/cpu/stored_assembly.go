@@ -17,8 +17,8 @@ func storedBF16(b []byte) float32 {
 	return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
 }
 
-// storedRows sums over whole registers of lanes elements of size bytes; what is left
-// of k is added one by one, as dotBlocks does.
+// storedRows sums over whole registers of lanes elements of size bytes. The rest of k is added one
+// by one, as in dotBlocks.
 func storedRows(lanes, size int, value func(b []byte) float32, row func(dst *float32, w *byte, x *float32, n, stride int)) storedDots {
 	return func(dst []float32, w []byte, stride int, x []float32, k, apart, tokens int) {
 		n := k / lanes * lanes
@@ -31,7 +31,7 @@ func storedRows(lanes, size int, value func(b []byte) float32, row func(dst *flo
 				clear(y[:rows])
 			case rows == dotRows:
 				row(&y[0], &w[0], &x[0], n, stride)
-			default: // one row eight times
+			default: // one row at a time, which row computes eight times
 				var sums [dotRows]float32
 				for r := range rows {
 					row(&sums[0], &w[r*stride], &x[0], n, 0)

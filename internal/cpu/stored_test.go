@@ -11,9 +11,9 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Products with weights as they are stored have the bits of those with dequantised
-// rows, for every number of rows, tokens and elements; nothing behind the weights or
-// the activations is read, and no other product written.
+// Products with weights in their stored format have the same bits as with dequantized rows, for
+// every number of rows, tokens and elements. They read nothing past weights and activations, and
+// write no other products.
 func TestStoredDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 1))
 	room := guarded(t, 1<<16)
@@ -67,7 +67,7 @@ func TestStoredDots(t *testing.T) {
 	}
 }
 
-// The weights are more than a cache holds.
+// The weights exceed the caches.
 func BenchmarkStoredDots(b *testing.B) {
 	rng := rand.New(rand.NewPCG(13, 2))
 	const k, rows = 2048, 1 << 15
@@ -89,7 +89,7 @@ func BenchmarkStoredDots(b *testing.B) {
 						tier.stored[d](dst, w[i*stride:(i+dotRows)*stride], stride, x, k, k, tokens)
 					}
 				})
-				b.Run(fmt.Sprintf("%v/%s/%d tokens, dequantised", d, tier.name, tokens), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%v/%s/%d tokens, dequantized", d, tier.name, tokens), func(b *testing.B) {
 					b.SetBytes(int64(dotRows * stride))
 					dequantize := tier.dequantizer(d)
 					for i := 0; b.Loop(); i = (i + dotRows) % rows {

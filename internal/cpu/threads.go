@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// maxThreads is more than any machine has use for.
+// maxThreads bounds the number of threads; no machine can use more.
 const maxThreads = 1024
 
-// Threads is how many threads the backend of New(n) uses: n up to a bound, or for
-// 0 and less one per processor core, within what the system lets the process use
-// (its processor affinity, and on Linux the processor time of its control
-// group, rounded down).
+// Threads returns the number of threads that the backend of New(n) uses: n, up to a bound. If n is
+// 0 or negative, it is one per processor core that the system lets the process use, by its
+// processor affinity and, on Linux, by the processor time of its control group, rounded down.
 func Threads(n int) int {
 	if n > 0 {
 		return min(n, maxThreads)
@@ -20,17 +19,17 @@ func Threads(n int) int {
 	return max(1, min(len(m.cores), m.limit, maxThreads))
 }
 
-// Cores is the number of processor cores that the process may use, each counted
-// once however many threads it runs at a time.
+// Cores returns the number of processor cores that the process may use, without counting hardware
+// threads.
 func Cores() int { return len(thisMachine().cores) }
 
-// A topology is what the process may use of the machine.
+// A topology is the part of the machine that the process may use.
 type topology struct {
-	cores [][]int // the logical processors of each core, or nil where that is not known
-	limit int     // processors' worth of time that the process gets
+	cores [][]int // logical processors of each core, or nil if unknown
+	limit int     // processor time that the process gets, in processors
 }
 
-// thisMachine is read once, before any thread is bound to a processor.
+// thisMachine must be read before any thread is bound to a processor.
 var thisMachine = sync.OnceValue(func() topology {
 	t := readTopology()
 	if len(t.cores) == 0 {
@@ -39,10 +38,9 @@ var thisMachine = sync.OnceValue(func() topology {
 	return t
 })
 
-// places are the logical processors for each of n workers: those of a core each,
-// or one each. They are nil when n is another number than that of cores or logical
-// processors: workers bound to part of a machine would meet there with those of
-// other processes that do the same.
+// places returns the logical processors of each of n workers: those of one core each, or one each.
+// It is nil if n is neither the number of cores nor that of logical processors: workers bound to a
+// part of the machine would share it with other processes that do the same.
 func (t topology) places(n int) [][]int {
 	var single [][]int
 	for _, core := range t.cores {

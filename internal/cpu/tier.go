@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/realizar/realizar/tensor"
 
-// A tier is a set of instructions and the kernels that use it.
+// A tier is an instruction set and the kernels that use it.
 type tier struct {
 	name      string
 	dots      dots

@@ -2,7 +2,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// tiers are the sets of instructions that this processor has, the best first.
+// tiers returns the instruction sets of this processor, best first.
 func tiers() []tier {
 	var all []tier
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C

@@ -2,5 +2,5 @@
 
 package cpu
 
-// tiers are the sets of instructions that this processor has, the best first.
+// tiers returns the instruction sets of this processor, best first.
 func tiers() []tier { return []tier{generic} }

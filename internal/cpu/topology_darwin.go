@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readTopology counts the cores made for speed; where all are alike, all.
+// readTopology counts the performance cores, or all cores if they are alike.
 func readTopology() topology {
 	t := topology{limit: math.MaxInt32}
 	for _, name := range []string{"hw.perflevel0.physicalcpu", "hw.physicalcpu"} {
@@ -18,5 +18,5 @@ func readTopology() topology {
 	return t
 }
 
-// settle does nothing: threads cannot be bound to processors here.
+// settle does nothing: the system cannot bind threads to processors.
 func settle([]int) {}

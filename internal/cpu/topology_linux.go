@@ -16,7 +16,7 @@ func readTopology() topology {
 	root := os.DirFS("/")
 	t := topology{limit: machine.Processors().Limit}
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil { // more processors than the set holds, say
+	if err := unix.SchedGetaffinity(0, &set); err != nil { // probably more processors than the set holds
 		return t
 	}
 	var allowed []int
@@ -29,14 +29,14 @@ func readTopology() topology {
 	return t
 }
 
-// coresOf groups logical processors by core, as the kernel's
-// Documentation/ABI/stable/sysfs-devices-system-cpu has it. Where it says nothing, each is a core.
+// coresOf groups logical processors by core (Documentation/ABI/stable/sysfs-devices-system-cpu of
+// the kernel). If the system does not tell, each is a core.
 func coresOf(root fs.FS, processors []int) [][]int {
 	var cores [][]int
-	known := map[string]int{} // core by the list of its logical processors
+	known := map[string]int{} // index of a core by the list of its logical processors
 	for _, c := range processors {
 		siblings := ""
-		for _, name := range []string{"core_cpus_list", "thread_siblings_list"} { // the second until Linux 5.3
+		for _, name := range []string{"core_cpus_list", "thread_siblings_list"} { // the second up to Linux 5.3
 			text, err := fs.ReadFile(root, "sys/devices/system/cpu/cpu"+strconv.Itoa(c)+"/topology/"+name)
 			if siblings = strings.TrimSpace(string(text)); err == nil && siblings != "" {
 				break
@@ -52,9 +52,8 @@ func coresOf(root fs.FS, processors []int) [][]int {
 	return cores
 }
 
-// settle binds the calling goroutine to a thread, and the thread to the given logical
-// processors, for as long as the goroutine lives. Where the system does not allow
-// it, all stays as it was.
+// settle locks the calling goroutine to its thread, and binds the thread to the given logical
+// processors, for the life of the goroutine. It has no effect if the system refuses.
 func settle(processors []int) {
 	runtime.LockOSThread()
 	var set unix.CPUSet

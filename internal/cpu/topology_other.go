@@ -4,7 +4,7 @@ package cpu
 
 import "math"
 
-// readTopology knows nothing: every logical processor counts as a core.
+// readTopology counts every logical processor as a core.
 func readTopology() topology { return topology{limit: math.MaxInt32} }
 
 // settle does nothing.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// readTopology counts the records that GetLogicalProcessorInformationEx has of
-// cores. The process's affinity is known to the runtime.
+// readTopology counts the core records of GetLogicalProcessorInformationEx. The Go runtime handles
+// the process's affinity.
 func readTopology() topology {
 	t := topology{limit: math.MaxInt32}
 	const relationProcessorCore = 0
@@ -19,7 +19,7 @@ func readTopology() topology {
 		return t
 	}
 	var size uint32
-	_, _, _ = call.Call(relationProcessorCore, 0, uintptr(unsafe.Pointer(&size))) // fails, and says the size
+	_, _, _ = call.Call(relationProcessorCore, 0, uintptr(unsafe.Pointer(&size))) // fails, and returns the size
 	if size == 0 || size > 1<<20 {
 		return t
 	}
@@ -29,7 +29,7 @@ func readTopology() topology {
 	}
 	n := 0
 	for records = records[:min(int(size), len(records))]; len(records) >= 8; n++ {
-		length := int(binary.LittleEndian.Uint32(records[4:])) // of this record; its kind comes before
+		length := int(binary.LittleEndian.Uint32(records[4:])) // length of this record, after its kind
 		if length < 8 || length > len(records) {
 			break
 		}

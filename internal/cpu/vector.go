@@ -5,22 +5,22 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// vectorKernels work on rows of float32. The slices of a call have one length, but
-// where it says otherwise.
+// vectorKernels work on rows of float32. All slices of a call have the same length, unless
+// documented otherwise.
 type vectorKernels struct {
 	quantize func(record []byte, x []float32, lo, hi int)   // see quantizeGeneric
-	sum      func(x []float32) float64                      // of x[i]
+	sum      func(x []float32) float64                      // sum of x[i]
 	squares  func(x []float32, center float64) float64      // sum of (x[i]-center)^2
 	scale    func(y, x, w []float32, by float32)            // y = x*by*w
 	center   func(y, x, w, b []float32, mean, by float64)   // y = (x-mean)*by*w + b
 	glu      func(y, gate, up []float32, a plan.Activation) // y = a(gate)*up
 	add      func(y, x, z []float32)                        // y = x+z
-	finite   func(x []float32) bool                         // no value is NaN or infinite
+	finite   func(x []float32) bool                         // whether no value is NaN or infinite
 	maxima   sample.Maxima
 
-	// rotate turns the first Dims elements of each head of x, a row of heads. cos and
-	// sin are [Dims/2], or [Dims] with each twice where pairs are neighbours. The rest
-	// of a head is not written.
+	// rotate rotates the first Dims elements of each head of x, a row of heads. cos and sin are
+	// [Dims/2], or [Dims] with each value twice if pairs are neighbors. The rest of a head is not
+	// written.
 	rotate func(y, x, cos, sin []float32, a *plan.RopeAttr)
 }
 

@@ -9,11 +9,10 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// piece is how many elements a call into assembly takes at most: it cannot be
-// preempted.
+// piece is the largest number of elements per call into assembly, which cannot be preempted.
 const piece = 1 << 14
 
-// The functions below cut rows into pieces.
+// The functions below split rows into pieces.
 
 func blocksOfRecord(quantize func(record *byte, x *float32, blocks int)) func(record []byte, x []float32, lo, hi int) {
 	return func(record []byte, x []float32, lo, hi int) {
@@ -59,7 +58,7 @@ func centered(f func(y, x, w, b *float32, n int, mean, by float64)) func(y, x, w
 	}
 }
 
-// inPieces is a function of two rows.
+// inPieces calls a function of rows in pieces.
 type inPieces func(y, x, z *float32, n int)
 
 func (f inPieces) call(y, x, z []float32) {
@@ -70,7 +69,7 @@ func (f inPieces) call(y, x, z []float32) {
 	}
 }
 
-// gated is the GLUs of, and those in plain Go where there is none.
+// gated returns a GLU that uses the functions in of, and plain Go for other activations.
 func gated(of map[plan.Activation]inPieces) func(y, gate, up []float32, a plan.Activation) {
 	list := make([]inPieces, len(plan.Activations()))
 	for a, f := range of {

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// vectorLengths are every tail, and pieces of long rows.
+// vectorLengths returns lengths with every remainder, and lengths of several pieces.
 func vectorLengths() []int {
 	var lengths []int
 	for n := range 71 {
@@ -20,8 +20,8 @@ func vectorLengths() []int {
 	return append(lengths, 255, 256, 257, 1000, 1<<14, 1<<14+13, 1<<15+256)
 }
 
-// vectorTests calls f with every tier and a function that makes rows of every length:
-// nothing lies behind their ends, and before them canaries, which it checks later.
+// vectorTests calls f with every tier and with a function that makes rows of every length. Memory
+// after a row must not be read; canaries before it are checked at the end.
 func vectorTests(t *testing.T, f func(t *testing.T, k *vectorKernels, n int, row func(fill func(i int) float32) []float32)) {
 	const most, canary = 1<<15 + 256, 12345
 	room := make([][]float32, 6)
@@ -159,8 +159,8 @@ func TestGLU(t *testing.T) {
 				for i, v := range y {
 					x := float64(gate[i])
 					f := activations[act](x)
-					// An exponential is as accurate as its argument, half the square of x for
-					// the error function.
+					// The relative error of an exponential is that of its argument, which for the
+					// error function is half the square of x.
 					tol := 1e-6
 					switch act {
 					case plan.GELU:
@@ -176,10 +176,9 @@ func TestGLU(t *testing.T) {
 	}
 }
 
-// Assembly has no exponentials below the normal numbers, but zeros, and all that are
-// not below.
+// Assembly's exponentials are zero below the normal numbers, and correct above.
 func TestExponentialsEndWithTheNormalNumbers(t *testing.T) {
-	const least, below = 0x42aeac4f, 0x42aeac50 // bits of -x: the last above 2^-126, and the first that is not
+	const least, below = 0x42aeac4f, 0x42aeac50 // bits of -x: the last with a result above 2^-126, and the next
 	up := []float32{1, 1, 1, 1, 1, 1, 1, 1, 1}
 	x, y := make([]float32, len(up)), make([]float32, len(up))
 	for _, tier := range tiers() {
@@ -252,22 +251,22 @@ func TestRotate(t *testing.T) {
 			for i := range x {
 				x[i] = float32(rng.NormFloat64())
 			}
-			turns := turns{width: a.Dims / 2}
+			rotations := rotations{width: a.Dims / 2}
 			if a.Interleaved {
-				turns.width = a.Dims
+				rotations.width = a.Dims
 			}
-			turns.cos, turns.sin = make([]float32, turns.width), make([]float32, turns.width)
+			rotations.cos, rotations.sin = make([]float32, rotations.width), make([]float32, rotations.width)
 			frequencies := make([]float64, a.Dims/2)
 			for i := range frequencies {
 				frequencies[i] = rng.Float64()
 			}
 			a.Scale = 1.5
-			turns.set(0, 12345, frequencies, &a)
+			rotations.set(0, 12345, frequencies, &a)
 			y := make([]float32, n+8)
 			for i := range y {
 				y[i] = 12345
 			}
-			k.rotate(y[:n], x, turns.cos, turns.sin, &a)
+			k.rotate(y[:n], x, rotations.cos, rotations.sin, &a)
 			want := make([]float64, n+8)
 			for i := range want {
 				want[i] = 12345

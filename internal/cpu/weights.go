@@ -8,8 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Weights is the memory that [Backend.Compile] takes for weights beside the
-// program's own, in bytes.
+// Weights returns the bytes that [Backend.Compile] allocates for weights besides the program's own.
 func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int {
 	n, interleaved := 0, b.interleaved(p, &lim)
 	for _, w := range interleaved {
@@ -21,7 +20,7 @@ func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int {
 	return n
 }
 
-// interleaved are the weights of p's products, without data.
+// interleaved returns the interleaved weights of p's products, without data.
 func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Tensor]*interleaved {
 	all := map[*tensor.Tensor]*interleaved{}
 	for i := range p.Nodes {
@@ -35,8 +34,8 @@ func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Ten
 	return all
 }
 
-// load reads all weights, in the order of their use, so that no step waits for a
-// disk, and interleaves those of products. A weight that is not finite is an error.
+// load reads all weights, in the order of their use, so that no step waits for a disk, and
+// interleaves those of products. A weight that is not finite is an error.
 func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 	memory, err := reserve(e.backend.Weights(e.p, e.lim))
 	if err != nil {
@@ -73,8 +72,8 @@ func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 	return nil
 }
 
-// take fills w with groups of t's rows, which a file holds, and checks them, a group
-// at a time, so that what is checked is near the processor still.
+// take fills w with the rows of t, which are in a file, and checks them, a group at a time, so that
+// the check reads from a cache.
 func (w *interleaved) take(job *measurement, t *tensor.Tensor) error {
 	size := w.lanes * t.RowBytes()
 	return firstOf(t, job.pieces(w.groups(), 1, func(_, lo, hi int) error {
@@ -84,7 +83,7 @@ func (w *interleaved) take(job *measurement, t *tensor.Tensor) error {
 	}))
 }
 
-// read reads and checks a weight that stays where it is.
+// read reads and checks a weight that is not copied.
 func read(job *measurement, t *tensor.Tensor) error {
 	const about = 1 << 20
 	size := max(1, about/t.DType.BlockBytes()) * t.DType.BlockBytes()
@@ -93,8 +92,8 @@ func read(job *measurement, t *tensor.Tensor) error {
 	}))
 }
 
-// firstOf is err, or if there is one the first number of t that is not finite,
-// whichever was found.
+// firstOf returns err or, if that reports a number that is not finite, the error of the first such
+// number in t.
 func firstOf(t *tensor.Tensor, err error) error {
 	if err == nil {
 		return nil
@@ -105,8 +104,8 @@ func firstOf(t *tensor.Tensor, err error) error {
 	return err
 }
 
-// spare are the weights of which no step reads more than a few rows: those that are
-// interleaved or copied, and tables.
+// spare returns the weights of which steps read only a few rows: tables, and those that are
+// interleaved or copied.
 func (e *executable) spare() map[*tensor.Tensor]bool {
 	all := map[*tensor.Tensor]bool{}
 	for i := range e.p.Nodes {

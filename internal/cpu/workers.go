@@ -8,53 +8,51 @@ import (
 	"time"
 )
 
-// workers are goroutines, on threads of their own where that helps, that share
-// the work of one job at a time. They carry out tasks one after the other: worker
-// 0 runs the task, and what the task gives to share is worked on by all.
+// workers are goroutines that share the work of one job at a time; where that helps, each is locked
+// to its own thread. They run tasks in order: worker 0 runs the task, and all workers run what the
+// task passes to share.
 //
-// A job is cut into units, and each worker has a span of them that follow each
-// other, so that what it reads lies in order. It takes a few at a time from the
-// front, and then from the back of what others have left. Whoever takes a unit
-// owns a part of the job whose fields stand beside the spans; these do not change
-// before every unit has been taken and done. So a worker that comes late finds
-// nothing or a unit of the next job, both of which are right, and share need not
-// wait for workers that took nothing.
+// A job is cut into units. Each worker has a span of consecutive units, so that it reads memory
+// sequentially. It takes a few units at a time from the front of its span, and then from the back
+// of other spans. The fields of a job do not change before all its units have been taken and done.
+// So a worker that comes late finds either nothing or a unit of the next job, both of which are
+// correct, and share need not wait for workers that have taken nothing.
 type workers struct {
-	patience time.Duration // for which a helper without work spins before it parks
-	eager    time.Duration // for which worker 0 does
+	patience time.Duration // how long an idle helper spins before it parks
+	eager    time.Duration // how long worker 0 spins
 	tasks    chan task
 	helpers  []helper // worker i+1 is helpers[i]
 	ended    sync.WaitGroup
 	closed   atomic.Bool
-	parked   atomic.Int32 // helpers that wait to be woken
+	parked   atomic.Int32 // number of parked helpers
 
 	_ line
 
-	// The job, written by share alone.
+	// The job, written only by share.
 	run    func(worker, lo, hi int)
-	then   func(worker int) // nil, or what a worker that had a part does while others still work
+	then   func(worker int) // nil, or called by a worker that had a part, while others still work
 	size   int              // items
-	unit   int              // items of a unit, the last one aside
+	unit   int              // items per unit, except the last
 	units  int
-	failed atomic.Pointer[any] // what a unit panicked with
+	failed atomic.Pointer[any] // value of a unit's panic
 	spans  []span              // by worker
 
 	_    line
-	jobs atomic.Int64 // so far
+	jobs atomic.Int64 // number of jobs so far
 
 	_       line
-	done    atomic.Int64  // units that are done, each worker's reported at its end
+	done    atomic.Int64  // units done; each worker adds its own at the end
 	waiting atomic.Bool   // share waits for arrived
 	arrived chan struct{} // the job's last unit may be done
 
 	_ line
 }
 
-// line keeps what is written often from what is read often. Processors fetch
-// cache lines in pairs of 64 bytes.
+// line separates fields that are written often from fields that are read often. Processors fetch
+// cache lines of 64 bytes in pairs.
 type line [128]byte
 
-// A span is units lo <= i < hi that nobody has taken, hi in the upper half.
+// A span is the units lo <= i < hi that are not taken, with hi in the upper half.
 type span struct {
 	atomic.Uint64
 	_ line
@@ -62,7 +60,7 @@ type span struct {
 
 func (s *span) set(lo, hi int) { s.Store(uint64(hi)<<32 | uint64(lo)) }
 
-// front takes some of the first units, one at the end.
+// front takes some of the first units; near the end, one.
 func (s *span) front() (lo, hi int, ok bool) {
 	for {
 		v := s.Load()
@@ -77,8 +75,7 @@ func (s *span) front() (lo, hi int, ok bool) {
 	}
 }
 
-// back takes some of the last units: more where there are many, so that they too
-// follow each other.
+// back takes some of the last units: more if there are many, so that they are consecutive too.
 func (s *span) back() (lo, hi int, ok bool) {
 	for {
 		v := s.Load()
@@ -103,26 +100,25 @@ type helper struct {
 type task interface{ run() }
 
 const (
-	// maxTasks is how many tasks can be posted before one begins.
+	// maxTasks is the number of tasks that post can queue without waiting.
 	maxTasks = 16
-	// idle is how long workers spin when there is nothing to do. It is longer than
-	// what lies between two steps of a model, and short beside a person's notice.
+	// idle is how long workers spin without work: longer than the time between two steps of a
+	// model, and too short for a user to notice.
 	idle = time.Millisecond
-	// arrival is how long share spins for the last pieces, and helpers between two
-	// jobs where they should not take much. Workers that are not done by then have
-	// most likely lost their processor.
+	// arrival is how long share spins for the last units, and how long helpers spin between jobs if
+	// processors are scarce. A worker that takes longer has probably lost its processor.
 	arrival = 100 * time.Microsecond
 )
 
-// newWorkers starts n workers. Where they are as many as the processor cores or
-// the logical processors that the process may use, each keeps to its own; fewer
-// are left to the system, which knows what else runs, and so are more.
+// newWorkers starts n workers. If n is the number of cores or of logical processors that the
+// process may use, each worker is bound to its own. Otherwise the system places them, because it
+// knows what else runs.
 func newWorkers(n int) *workers {
 	n = max(1, n)
 	w := &workers{tasks: make(chan task, maxTasks), helpers: make([]helper, n-1), spans: make([]span, n), arrived: make(chan struct{}, 1)}
-	// Spinning for long is for workers that have a core each and leave a thread to
-	// the rest of the process. Spinning at all is for those that have a processor
-	// each; others would take time from those they wait for.
+	// Workers spin for long if each has a core and a thread is left for the rest of the process.
+	// They spin at all only if each has a processor; otherwise they would take time from the
+	// workers that they wait for.
 	switch {
 	case n <= Threads(0) && n < runtime.GOMAXPROCS(0):
 		w.patience, w.eager = idle, idle
@@ -132,8 +128,8 @@ func newWorkers(n int) *workers {
 	places := thisMachine().places(n)
 	start := func(i int, work func()) {
 		w.ended.Go(func() {
-			// Weights that are read from a mapped file are not there any more where it was
-			// cut short. Of that too a worker's unit panics, and the worker goes on.
+			// A mapped file may be truncated while its weights are read. That makes a unit panic,
+			// and the worker continues.
 			debug.SetPanicOnFault(true)
 			if places != nil {
 				settle(places[i])
@@ -149,33 +145,31 @@ func newWorkers(n int) *workers {
 	return w
 }
 
-// count is the number of workers.
+// count returns the number of workers.
 func (w *workers) count() int { return len(w.helpers) + 1 }
 
-// post has worker 0 run t after the tasks posted before it. It waits only where
-// maxTasks are waiting already. A task's panic ends the task; it is for the task
-// to recover and to say so.
+// post queues t for worker 0, after all earlier tasks. It waits only if maxTasks tasks are queued.
+// A panic ends only the task; the task must recover to report it.
 func (w *workers) post(t task) {
 	w.tasks <- t
 	w.rouse(len(w.helpers))
 }
 
-// close ends the workers once the tasks posted before are done. It must not be
-// called by a task, and nothing may be posted or shared after it.
+// close ends the workers after all posted tasks. A task must not call it. After it, post and share
+// must not be called.
 func (w *workers) close() {
 	close(w.tasks)
 	w.ended.Wait()
 }
 
-// share cuts 0 <= i < n into pieces of a multiple of grain and has the workers
-// call run for each, with a number that no other worker has at that moment; it
-// returns when all is done. A panic of one becomes a panic of the caller, after
-// which the workers are as good as before.
+// share splits 0 <= i < n into pieces of a multiple of grain items. The workers call run for each
+// piece, with a number that no other worker has at that time. share returns when all pieces are
+// done. If run panics, share panics; the workers stay usable.
 //
-// There may be 2^32-1 pieces of grain items at most.
+// There must be fewer than 2^32 pieces of grain items.
 //
-// The caller is worker 0: a task, or whoever uses workers that have no task. Only
-// one may share at a time, and not from within run.
+// The caller is worker 0: a task, or any goroutine while the workers have no task. Only one
+// goroutine may call share at a time, and run must not call it.
 func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
 	if n <= 0 {
 		return
@@ -200,7 +194,7 @@ func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
 	}
 }
 
-// take takes units, of the worker's own span first.
+// take takes units, first from the worker's own span.
 func (w *workers) take(worker int) (lo, hi int, ok bool) {
 	if lo, hi, ok = w.spans[worker].front(); ok {
 		return lo, hi, true
@@ -213,7 +207,7 @@ func (w *workers) take(worker int) (lo, hi int, ok bool) {
 	return 0, 0, false
 }
 
-// work takes units until there are none.
+// work takes and runs units until none are left.
 func (w *workers) work(worker int) {
 	lo, hi, ok := w.take(worker)
 	if !ok {
@@ -224,7 +218,7 @@ func (w *workers) work(worker int) {
 	for ; ok; lo, hi, ok = w.take(worker) {
 		taken += hi - lo
 		if w.failed.Load() != nil {
-			continue // the job fails whatever else is done
+			continue // the job has already failed
 		}
 		end := size
 		if hi < units {
@@ -232,7 +226,7 @@ func (w *workers) work(worker int) {
 		}
 		w.attempt(run, worker, lo*unit, end)
 	}
-	// From here on the job may be another one.
+	// After this, the fields may describe the next job.
 	if w.done.Add(int64(taken)) == int64(units) && w.waiting.Load() && w.waiting.CompareAndSwap(true, false) {
 		w.arrived <- struct{}{}
 	}
@@ -241,30 +235,30 @@ func (w *workers) work(worker int) {
 	}
 }
 
-// attempt keeps a panic for the caller of share.
+// attempt stores a panic for share.
 func (w *workers) attempt(run func(worker, lo, hi int), worker, lo, hi int) {
 	defer func() {
 		if r := recover(); r != nil {
-			kept := r // r itself would be allocated without a panic too
+			kept := r // r would be allocated even without a panic
 			w.failed.Store(&kept)
 		}
 	}()
 	run(worker, lo, hi)
 }
 
-// await returns when all units are done.
+// await waits until all units are done.
 func (w *workers) await() {
 	all := int64(w.units)
 	for !spin(min(arrival, w.patience), func() bool { return w.done.Load() == all }) {
-		w.waiting.Swap(true) // as a store it might come after the load, in an emulator
+		w.waiting.Swap(true) // in an emulator, a store could be reordered after the load
 		if w.done.Load() == all && w.waiting.CompareAndSwap(true, false) {
 			return
 		}
-		<-w.arrived // sent by whoever has set waiting back, maybe for the job before
+		<-w.arrived // sent by the worker that has reset waiting, perhaps for the previous job
 	}
 }
 
-// rouse wakes the first n helpers that are parked.
+// rouse wakes those of the first n helpers that are parked.
 func (w *workers) rouse(n int) {
 	if w.parked.Load() == 0 {
 		return
@@ -281,7 +275,7 @@ func (h *helper) rouse(parked *atomic.Int32) {
 	}
 }
 
-// lead is worker 0.
+// lead runs worker 0.
 func (w *workers) lead() {
 	for {
 		var t task
@@ -313,7 +307,7 @@ func perform(t task) {
 	t.run()
 }
 
-// help is worker i+1.
+// help runs worker i+1.
 func (w *workers) help(i int) {
 	h := &w.helpers[i]
 	seen := int64(0)
@@ -333,16 +327,16 @@ func (w *workers) help(i int) {
 	}
 }
 
-// spin returns whether ready became true within about so long. The loop is Go's,
-// so that the collector can stop it anywhere.
+// spin polls ready for about patience and reports whether it became true. The loop is Go code, so
+// that the garbage collector can stop it.
 func spin(patience time.Duration, ready func() bool) bool {
 	const (
-		polls   = 64                  // some microseconds
-		fastest = 4 * time.Nanosecond // of a poll
+		polls   = 64                  // a few microseconds
+		fastest = 4 * time.Nanosecond // duration of the fastest poll
 	)
 	var begun time.Time
-	// The number of polls is bounded too: in the bubbles of testing/synctest the
-	// clock stands still while anything runs.
+	// The number of polls is bounded too, because in a testing/synctest bubble the clock stops
+	// while a goroutine runs.
 	for left := patience; ; left -= polls * fastest {
 		for range polls {
 			if ready() {

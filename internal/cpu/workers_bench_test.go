@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// spare gives the process as many threads more as the command does.
+// spare gives the process as many extra threads as the command does.
 func spare(b *testing.B, n int) {
 	before := runtime.GOMAXPROCS(n + 2)
 	b.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// BenchmarkShare is the cost of a job beside its work.
+// BenchmarkShare measures the cost of a job without work.
 func BenchmarkShare(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		for _, pieces := range []int{2, 16} {
@@ -34,7 +34,7 @@ func BenchmarkShare(b *testing.B) {
 	}
 }
 
-// BenchmarkShareWork is the time of jobs that take a worker some microseconds.
+// BenchmarkShareWork measures jobs of a few microseconds per worker.
 func BenchmarkShareWork(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkShareWork(b *testing.B) {
 	}
 }
 
-// BenchmarkWake is the time of a task when all workers are parked.
+// BenchmarkWake measures a task when all workers are parked.
 func BenchmarkWake(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
@@ -68,7 +68,7 @@ func BenchmarkWake(b *testing.B) {
 			var total time.Duration
 			for b.Loop() {
 				w.waitForParked()
-				time.Sleep(idle) // so that the processors rest
+				time.Sleep(idle) // lets the processors rest
 				begun := time.Now()
 				w.post(t)
 				<-done
@@ -79,9 +79,9 @@ func BenchmarkWake(b *testing.B) {
 	}
 }
 
-// BenchmarkOthers is how late the rest of the process is while all workers share
-// work without a pause: the 99th percentile and the largest lateness of a ticker of a
-// millisecond, and the time of a garbage collection.
+// BenchmarkOthers measures how late other goroutines run while all workers share work without a
+// pause: the 99th percentile and the maximum of the delay of a 1 ms ticker, and the time of a
+// garbage collection.
 func BenchmarkOthers(b *testing.B) {
 	n := Threads(0)
 	spare(b, n)

@@ -15,8 +15,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Workers without work do not use the processor. What else the process does, such
-// as collecting what other tests left, may take some of the time.
+// Workers without work do not use the processor. Other work of the process, such as collecting the
+// garbage of earlier tests, may take some time.
 func TestParkedWorkersRest(t *testing.T) {
 	w := poolOf(t, 4)
 	checkShare(t, w, 100, 1)
@@ -34,8 +34,7 @@ func TestParkedWorkersRest(t *testing.T) {
 	t.Errorf("idle workers used %v of the processor in %v", used, window)
 }
 
-// Workers that have a processor each keep to it, and the process's other threads
-// do not.
+// Workers with a processor each stay on it, and the process's other threads do not.
 func TestSettle(t *testing.T) {
 	var before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -47,7 +46,7 @@ func TestSettle(t *testing.T) {
 		t.Skip("this system does not say what cores there are")
 	}
 	w := newWorkers(len(places))
-	var during [2]unix.CPUSet // of worker 0, and of a goroutine that it starts
+	var during [2]unix.CPUSet // processors of worker 0, and of a goroutine that it starts
 	w.perform(func() {
 		_ = unix.SchedGetaffinity(0, &during[0])
 		done := make(chan struct{})
@@ -62,6 +61,6 @@ func TestSettle(t *testing.T) {
 		t.Errorf("worker 0 may run on %d processors, want only %v", during[0].Count(), places[0])
 	}
 	if during[1] != before {
-		t.Errorf("a goroutine beside may run on %d processors, want %d", during[1].Count(), before.Count())
+		t.Errorf("another goroutine may run on %d processors, want %d", during[1].Count(), before.Count())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// poolOf is a pool of n workers that ends with the test.
+// poolOf returns a pool of n workers that ends with the test.
 func poolOf(t testing.TB, n int) *workers {
 	w := newWorkers(n)
 	t.Cleanup(w.close)
@@ -35,7 +35,7 @@ func (w *workers) perform(f func()) {
 	<-done
 }
 
-// Every index is worked on once, by a worker that nobody else is at that moment.
+// Every index is worked on once, by a worker whose number no other has at that time.
 func TestShare(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8} {
 		w := poolOf(t, n)
@@ -97,13 +97,13 @@ func TestShareOfExtremeSize(t *testing.T) {
 	}
 }
 
-// A worker that holds a piece is waited for, and one that comes to a job when all
-// is taken does no harm to the next: what a job wrote, the one after it sees.
+// share waits for a worker that has a piece. A worker that comes to a job too late does not disturb
+// the next one. Each job sees what the job before it wrote.
 func TestShareInSequence(t *testing.T) {
-	for _, n := range []int{2, 4, 16} { // 16 are more than processors, so that some are always late
+	for _, n := range []int{2, 4, 16} { // 16 exceeds the number of processors, so that some workers are always late
 		w := poolOf(t, n)
 		const size = 64
-		cells := make([]int, size) // without atomics, for the race detector
+		cells := make([]int, size) // not atomic, for the race detector
 		for round := range 2000 {
 			w.share(size, 1, func(_, lo, hi int) {
 				for i := lo; i < hi; i++ {
@@ -121,12 +121,12 @@ func TestShareInSequence(t *testing.T) {
 	}
 }
 
-// A worker that never gets to run keeps nobody waiting.
+// share does not wait for a worker that never runs.
 func TestShareWithoutAWorker(t *testing.T) {
 	w := poolOf(t, 3)
 	stuck, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	// The first to take a piece stays in it, while the rest do all others.
+	// The first worker to take a piece stays in it, while the others do the rest.
 	go func() {
 		<-stuck
 		for i := range w.spans {
@@ -150,9 +150,9 @@ func TestShareWithoutAWorker(t *testing.T) {
 	}
 }
 
-// A job that does not need the helpers is done without them.
+// A job that needs no helpers ends without them.
 func TestShareWhileHelpersAreAway(t *testing.T) {
-	w := &workers{helpers: make([]helper, 3), spans: make([]span, 4), arrived: make(chan struct{}, 1)} // nobody runs
+	w := &workers{helpers: make([]helper, 3), spans: make([]span, 4), arrived: make(chan struct{}, 1)} // the helpers do not run
 	for i := range w.helpers {
 		w.helpers[i].wake = make(chan struct{}, 1)
 	}
@@ -161,7 +161,7 @@ func TestShareWhileHelpersAreAway(t *testing.T) {
 	}
 }
 
-// A worker's panic is the caller's, and the workers live on.
+// A worker's panic reaches the caller, and the workers stay usable.
 func TestSharePanics(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		w := poolOf(t, n)
@@ -186,7 +186,7 @@ func TestSharePanics(t *testing.T) {
 	}
 }
 
-// Tasks run one after the other, in the order in which they were posted, and share.
+// Tasks run in the order in which they were posted, and can share work.
 func TestPost(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		w := newWorkers(n)
@@ -223,7 +223,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// Many pools at once, of more workers than processors, all get done.
+// Many pools with more workers than processors all finish.
 func TestManyPools(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -238,7 +238,7 @@ func TestManyPools(t *testing.T) {
 	all.Wait()
 }
 
-// Workers that are parked are woken by a task, a job and the end.
+// Parked workers are woken by a task, by a job and by close.
 func TestWaking(t *testing.T) {
 	for _, n := range []int{2, 3, 8} {
 		w := newWorkers(n)
@@ -259,7 +259,7 @@ func (w *workers) waitForParked() {
 	}
 }
 
-// All helpers take part in what takes long enough.
+// All helpers take part in a job that takes long enough.
 func TestAllWorkersWork(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		w := poolOf(t, n)
@@ -332,9 +332,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Where the clock stands still, workers park all the same.
+// Workers park even if the clock stands still.
 func TestWorkersInABubble(t *testing.T) {
-	before := runtime.GOMAXPROCS(4) // room to spin
+	before := runtime.GOMAXPROCS(4) // enough threads to spin
 	defer runtime.GOMAXPROCS(before)
 	for n := range 3 {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// leastAdjustments is for how many of them a step has room in the host's memory once it
-// has any.
+// leastAdjustments is the smallest room for adjustments in a step's host memory, unless there are
+// none.
 const leastAdjustments = 4096
 
-// adjustmentsOf is how many adjustments the sampling of row i is given. Where takesLast,
-// the last of them is for the row's own token, which the step before chose: nobody has
-// read yet which one it is.
+// adjustmentsOf returns the number of adjustments for the sampling of row i. If takesLast is true,
+// the last of them is for the row's own token, which the previous step sampled and the host does
+// not know yet.
 func adjustmentsOf(b *plan.Batch, i int) (n int, takesLast bool) {
 	row := &b.Rows[i]
 	if row.Want&plan.WantToken == 0 {
@@ -29,7 +29,7 @@ func adjustmentsOf(b *plan.Batch, i int) (n int, takesLast bool) {
 	return n, takesLast
 }
 
-// samplingOf is the shape of a step's sampling.
+// samplingOf returns the shape of a step's sampling.
 func samplingOf(b *plan.Batch) lower.SamplingShape {
 	s := lower.SamplingShape{Rows: lower.Power(len(b.Rows))}
 	for i := range b.Rows {
@@ -40,7 +40,7 @@ func samplingOf(b *plan.Batch) lower.SamplingShape {
 	return s
 }
 
-// growAdjustments makes room in the host's memory for the step's adjustments.
+// growAdjustments allocates host memory for the step's adjustments.
 func (s *step) growAdjustments() error {
 	n := 0
 	for i := range s.Batch.Rows {
@@ -53,7 +53,7 @@ func (s *step) growAdjustments() error {
 	return s.grow(&s.lists, lower.AdjustmentBytes*max(leastAdjustments, lower.Power(n)))
 }
 
-// fillAdjustments writes the adjustments of row i of a batch, and where they are to r.
+// fillAdjustments writes the adjustments of row i of a batch, and their address to r.
 func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *lower.RowParams) {
 	if r.Repetition == 0 {
 		r.Repetition = 1
@@ -78,8 +78,7 @@ func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *lower.Row
 	}
 }
 
-// copyAdjustments gives the stream the adjustments that fillAdjustments wrote, those that
-// the device has room for.
+// copyAdjustments queues the copy of the adjustments that fit in device memory.
 func (s *step) copyAdjustments() error {
 	return s.e.stream.CopyToDevice(s.e.scratchAt+driver.DevicePtr(s.e.room.Adjustments), s.lists[:lower.AdjustmentBytes*s.roomy])
 }

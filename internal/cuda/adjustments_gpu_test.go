@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A row whose adjustments stay in the host's memory chooses what it does alone, when the
-// device has room for them, and its logits are put back as well.
+// A row whose adjustments stay in host memory samples the same tokens as it does alone, with room
+// on the device. Its logits are restored as well.
 func TestGPUAdjustmentsOfTheHost(t *testing.T) {
 	b := openGPU(t, Options{})
 	p := wide(t)

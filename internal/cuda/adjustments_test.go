@@ -18,7 +18,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What the kernels read lies as in kernels/sample.cu.
+// The records of rows have the layout of kernels/sample.cu.
 func TestRowLayouts(t *testing.T) {
 	var r lower.RowParams
 	var a sample.Adjustment
@@ -31,7 +31,7 @@ func TestRowLayouts(t *testing.T) {
 	}
 }
 
-// What the kernels read of a step's adjustments is what the batch says.
+// The kernels read the adjustments that the batch specifies.
 func TestAdjustmentsArrive(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -46,7 +46,7 @@ func TestAdjustmentsArrive(t *testing.T) {
 	x.Rows[3].Sampling = penalties                              // the last token alone
 	x.Rows[4].Adjustments = list[1:]                            // no penalty: the last token does not matter
 	x.Rows[5].Adjustments, x.Rows[5].Sampling, x.Rows[5].Want = list, penalties, plan.WantLogits
-	if err := run(e, batchOf(p, 6, 0, 1)); err != nil { // rows that From names
+	if err := run(e, batchOf(p, 6, 0, 1)); err != nil { // rows with From
 		t.Fatal(err)
 	}
 	if err := run(e, x); err != nil {
@@ -86,8 +86,8 @@ func TestAdjustmentsArrive(t *testing.T) {
 	}
 }
 
-// Rows that need more than ordinary ones have kernels of their own, a graph for each
-// number of rows; a step without such rows stays with the ordinary ones.
+// Rows with adjustments have kernels of their own, with a graph for each number of rows. Steps
+// without such rows use the ordinary kernels.
 func TestAdjustedSteps(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -144,8 +144,8 @@ func adjustedBatch(p *plan.Program, rows, each int) *plan.Batch {
 	return x
 }
 
-// However many adjustments there are, the device's memory does not grow: rows that have no
-// room there have theirs in the host's. No graph is captured anew.
+// However many adjustments there are, device memory does not grow: adjustments that do not fit stay
+// in host memory. No graph is captured again.
 func TestManyAdjustments(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := wide(t)
@@ -213,7 +213,7 @@ func TestManyAdjustments(t *testing.T) {
 	}
 }
 
-// wide is a program of a large vocabulary.
+// wide returns a program with a large vocabulary.
 func wide(t *testing.T) *plan.Program {
 	rng := newRand()
 	weight := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }

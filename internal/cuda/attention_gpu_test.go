@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// attentionOnly is a program of one attention, whose output is what is wanted.
+// attentionOnly returns a program of one attention, which is its output.
 func attentionOnly(t *testing.T, a plan.AttentionAttr, sinks bool) *plan.Program {
 	t.Helper()
 	const width = 64
@@ -53,8 +53,8 @@ func attentionText(number, n int) *text {
 	return s
 }
 
-// A token's attention has the same bits whichever kernel does it: alone, in a prompt of any
-// length, in pieces and beside others.
+// A token's attention has the same bits with every kernel: alone, in a prompt of any length, in
+// pieces and in a batch.
 func TestGPUAttentionBits(t *testing.T) {
 	for name, o := range map[string]Options{"graphs": {}, "base": {Base: true}} {
 		t.Run(name, func(t *testing.T) { attentionBits(t, openGPU(t, o)) })
@@ -118,7 +118,7 @@ func attentionBits(t *testing.T, b *Backend) {
 	}
 }
 
-// TestGPUAttentionRate says what attention takes of a layer.
+// TestGPUAttentionRate logs the time of attention in a layer.
 func TestGPUAttentionRate(t *testing.T) {
 	b := openGPU(t, Options{})
 	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
@@ -164,8 +164,8 @@ func TestGPUAttentionRate(t *testing.T) {
 	}
 }
 
-// TestGPUAttentionSteps says what a layer takes of attention and the products around it in
-// a step that is a graph, where kernels begin before those before them have ended.
+// TestGPUAttentionSteps logs the time of a layer's attention and the products around it in a graph,
+// where kernels may begin before the previous ones have ended.
 func TestGPUAttentionSteps(t *testing.T) {
 	b := openGPU(t, Options{})
 	const layers, width, context = 8, 512, 4096

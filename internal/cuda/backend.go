@@ -1,11 +1,10 @@
-// Package cuda runs programs on an NVIDIA GPU, through the driver alone. It
-// compiles a program into launches of kernels, keeps weights and states in the
-// device's memory, captures a step as a graph and feeds the tokens that it samples
-// to the next step without the host in between. It knows no architecture and no
-// file format.
+// Package cuda runs programs on an NVIDIA GPU, using only the driver. It compiles a program into
+// kernel launches, keeps weights and states in device memory, captures a step as a graph, and feeds
+// sampled tokens to the next step without the host in between. It knows no architecture and no file
+// format.
 //
-// A [Backend] owns one device. What happens there happens on one thread of the
-// operating system; another one waits for what is done.
+// A [Backend] owns one device. All work on the device happens on one operating system thread;
+// another thread waits for results.
 package cuda
 
 import (
@@ -23,31 +22,31 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// ErrCapability says that a GPU is older than the kernels.
+// ErrCapability reports a GPU that is too old for the kernels.
 var ErrCapability = errors.New("the GPU's compute capability is below 8.0")
 
-// Options choose a device.
+// Options select and configure a device.
 type Options struct {
-	Device int // as the driver counts, which obeys CUDA_VISIBLE_DEVICES
+	Device int // index in the driver's order, which respects CUDA_VISIBLE_DEVICES
 
-	// Eager launches every kernel by itself in place of graphs.
+	// Eager launches every kernel separately instead of using graphs.
 	Eager bool
-	// Base takes the kernels for every device, also where there are some for this one.
+	// Base uses the kernels for all devices, even if there are special ones for this device.
 	Base bool
-	// Driver is what to call in place of the system's driver; for tests.
+	// Driver replaces the system's driver, for tests.
 	Driver *driver.Driver
-	// PTX, where not nil, is given the text of each family of kernels and returns the one
-	// to load; for tests.
+	// PTX, if not nil, receives the text of each family of kernels and returns the text to load,
+	// for tests.
 	PTX func(family string, text []byte) []byte
 }
 
-// A Backend is one device. Its methods may be called by any goroutine.
+// A Backend is one device. Its methods are safe for concurrent use.
 type Backend struct {
 	*device.GPU
 	eager bool
-	slots int // that layers that stream have at most
+	slots int // maximum number of slots for streamed layers
 	close func() error
-	timer time.Duration // what one costs, -1 until that is known; of the main thread
+	timer time.Duration // cost of a timer, or -1 before it is measured; used on the main thread
 }
 
 // Open finds the driver and a device. The errors wrap [driver.ErrNoDriver],
@@ -65,7 +64,7 @@ func Open(o Options) (*Backend, error) {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	if o.Device < 0 || o.Device >= len(devices) {
-		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
+		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES selects the visible devices", driver.ErrNoDevice, o.Device, len(devices))
 	}
 	base := driver.Capability{Major: 8}
 	target := devices[o.Device].Capability
@@ -84,19 +83,19 @@ func Open(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Close lets go of the device. Executables are closed before.
+// Close closes the device. All executables must be closed first.
 func (b *Backend) Close() error { return b.close() }
 
-// Name is "cuda".
+// Name returns "cuda".
 func (b *Backend) Name() string { return "cuda" }
 
-// Rounds is F16.
+// Rounds returns F16.
 func (b *Backend) Rounds() tensor.DType { return tensor.F16 }
 
-// Description is the device's name.
+// Description returns the device's name.
 func (b *Backend) Description() string { return b.Info.Name }
 
-// Device is the one that the backend runs on.
+// Device returns the device that the backend runs on.
 func (b *Backend) Device() driver.Device { return b.Info }
 
 // Memory implements [plan.Backend].
@@ -112,13 +111,12 @@ func (b *Backend) Memory() plan.MemoryInfo {
 	return m
 }
 
-// Bandwidth is how fast kernels read the device's memory, measured, in bytes a second.
+// Bandwidth measures how fast kernels read device memory, in bytes per second.
 func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
 	return b.measure(ctx, measure.Bandwidth)
 }
 
-// Link is how fast pinned memory of the host is copied to the device, measured, in bytes a
-// second.
+// Link measures how fast pinned host memory is copied to the device, in bytes per second.
 func (b *Backend) Link(ctx context.Context) (float64, error) { return b.measure(ctx, measure.Link) }
 
 func (b *Backend) measure(ctx context.Context, rate func(context.Context, *device.GPU) (float64, error)) (r float64, err error) {
@@ -132,7 +130,7 @@ func (b *Backend) measure(ctx context.Context, rate func(context.Context, *devic
 	return r, nil
 }
 
-// timerCost is what a timer costs, measured once, on the main thread.
+// timerCost returns the cost of a timer, measured once. It must be called on the main thread.
 func (b *Backend) timerCost(memory driver.DevicePtr, bytes int) (time.Duration, error) {
 	if b.timer < 0 {
 		cost, err := measure.TimerCost(b.GPU, memory, bytes)

@@ -32,7 +32,7 @@ func openGPU(t *testing.T, o Options) *Backend {
 	return b
 }
 
-// oneBillion is a model of the size that people use, of random weights.
+// oneBillion returns a model of realistic size with random weights.
 func oneBillion(t *testing.T) *plan.Program {
 	t.Helper()
 	s, ok := synth.FindShape("llama-3.2-1b")
@@ -53,7 +53,7 @@ func oneBillion(t *testing.T) *plan.Program {
 
 const (
 	gpuPageTokens = 32
-	gpuContext    = 704 // of a sequence
+	gpuContext    = 704 // tokens of a sequence
 	gpuSequences  = 65
 )
 
@@ -84,7 +84,7 @@ type text struct {
 	fed    int
 }
 
-// textOf is n tokens, which differ from text to text.
+// textOf returns a text of n tokens, which differ from text to text.
 func (r *reader) textOf(number, n int) *text {
 	s := &text{number: number}
 	for i := range n {
@@ -93,7 +93,8 @@ func (r *reader) textOf(number, n int) *text {
 	return s
 }
 
-// A portion is how many tokens of a text a step has, and what is wanted of the last.
+// A portion is the number of tokens of a text in a step, and whether the last one's logits are
+// wanted.
 type portion struct {
 	*text
 	n    int
@@ -116,7 +117,7 @@ func (r *reader) batch(portions ...portion) *plan.Batch {
 		for g := range b.Tables {
 			t := &b.Tables[g]
 			for i := range (s.fed + s.n + gpuPageTokens - 1) / gpuPageTokens {
-				// Neither in order nor beside each other.
+				// Page numbers neither ascend nor are adjacent.
 				t.Pages = append(t.Pages, int32(i*gpuSequences+(s.number*29+i)%gpuSequences))
 			}
 			t.Start, t.First = append(t.Start, int32(len(t.Pages))), append(t.First, 0)
@@ -149,7 +150,7 @@ func (r *reader) wait(s plan.Step) *plan.Result {
 	return res
 }
 
-// feed does a step and returns the logits of each portion that wants them.
+// feed runs a step and returns the logits of each portion that wants them.
 func (r *reader) feed(portions ...portion) [][]float32 {
 	r.t.Helper()
 	s := r.submit(r.batch(portions...))
@@ -161,9 +162,9 @@ func (r *reader) feed(portions ...portion) [][]float32 {
 	return all
 }
 
-// read feeds a text from its beginning in chunks up to the token before the last few,
-// and these one by one. The logits are those of the last chunk and of the tokens after
-// it. beside are decoded in each step, at both sides of the text.
+// read feeds a text from its beginning: in chunks up to the last few tokens, then those one by one.
+// It returns the logits of the last chunk and of the tokens after it. Each step also decodes the
+// texts beside, before and after the text in the batch.
 func (r *reader) read(s *text, chunk, last int, beside ...*text) [][]float32 {
 	r.t.Helper()
 	s.fed = 0
@@ -207,8 +208,8 @@ func sameLogits(t *testing.T, what string, got, want [][]float32) {
 	}
 }
 
-// The bits of a sequence of a large model are its own: they depend neither on who is in
-// the batch, nor on how the prompt was cut, nor on whether graphs are used.
+// The bits of a sequence of a large model depend neither on the rest of the batch, nor on the
+// chunks of the prompt, nor on the use of graphs.
 func TestGPUBits(t *testing.T) {
 	p := oneBillion(t)
 	b := openGPU(t, Options{})
@@ -259,8 +260,8 @@ func TestGPUBits(t *testing.T) {
 	took("eager", begun)
 }
 
-// greedy continues a text by n tokens, each of which goes from step to step on the
-// device while the next step is submitted.
+// greedy continues a text by n tokens. Each token passes to the next step on the device, while that
+// step is submitted.
 func (r *reader) greedy(s *text, n int) []int32 {
 	r.t.Helper()
 	s.fed = 0

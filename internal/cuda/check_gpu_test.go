@@ -19,14 +19,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// checks are both checks, that of operations in so many steps.
+// checks returns options for both checks; the check of operations covers the given number of steps.
 func checks(steps int, seen func(nodes []*plan.Node, drift float64)) check.Options {
 	return check.Options{Argmax: true, Reference: steps, Seen: seen, NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) {
 		return cpu.NewReplay(p, l, 0)
 	}}
 }
 
-// An answer is one sequence of an executable that is checked.
+// An answer is one sequence of an executable under check.
 type answer struct {
 	t        *testing.T
 	p        *plan.Program
@@ -52,7 +52,7 @@ func newAnswer(t *testing.T, b plan.Backend, p *plan.Program, length int, base p
 	return a
 }
 
-// step runs tokens and chooses what follows the last of them.
+// step runs tokens and samples the one after them.
 func (a *answer) step(tokens []int32, s sample.Params) (int32, error) {
 	a.t.Helper()
 	b := &plan.Batch{Tokens: tokens, Start: []int32{0, int32(len(tokens))}, Lengths: []int32{int32(a.length)}, Rows: []plan.Row{{Token: int32(len(tokens) - 1), Want: plan.WantToken, Sampling: s}}}
@@ -82,7 +82,8 @@ func (a *answer) step(tokens []int32, s sample.Params) (int32, error) {
 	return res.Tokens[0], nil
 }
 
-// damaged is a change of the first places in a kernel that a pattern fits, all for -1.
+// damaged returns a function that changes the first places matches of a pattern in a kernel, or all
+// if places is -1.
 func damaged(family, kernel, pattern, by string, places int) func(string, []byte) []byte {
 	place := regexp.MustCompile(pattern)
 	return func(f string, text []byte) []byte {
@@ -106,12 +107,12 @@ func damaged(family, kernel, pattern, by string, places int) func(string, []byte
 	}
 }
 
-// A kernel that is broken is found by the check that it is for, which names it.
+// Each check finds a broken kernel and names it.
 func TestBrokenKernels(t *testing.T) {
 	for _, base := range []bool{false, true} {
-		// In half of the columns rows 8 to 15 of a tile are multiplied in the place of rows 0 to 7.
+		// In half of the columns, rows 8 to 15 of a tile are multiplied instead of rows 0 to 7.
 		product := damaged("weights_q4_k", "linear_1", `(mma\.sync\S+ \{[^}]*\}, )\{(%r\d+),(%r\d+),`, "${1}{${3},${3},", -1)
-		// Of four logits the first is never the best.
+		// The first of every four logits is never the best.
 		choice := damaged("sample", "survey", `\bmin\.u64`, "max.u64", 1)
 		for _, test := range []struct {
 			name    string
@@ -156,9 +157,8 @@ func TestBrokenKernels(t *testing.T) {
 	}
 }
 
-// TestChecks looks for what is wrong in 1,000 tokens, and in the operations of the first
-// steps, of the models that MODELS names, and says how far operations drift at most in
-// parts of what is let pass.
+// TestChecks checks 1,000 tokens, and the operations of the first steps, of the models that MODELS
+// names. It logs the largest drift of operations, relative to the tolerance.
 func TestChecks(t *testing.T) {
 	b := openGPU(t, Options{})
 	eachModel(t, func(t *testing.T, p *plan.Program) {

@@ -2,10 +2,10 @@ package cuda
 
 import "fmt"
 
-// Where layers are staged, the stream is given the launches of a layer once its weights
-// have been read. Submit does not wait for that: a conductor begins steps in its place.
+// If layers are staged, the launches of a layer can be queued only once its weights have been read.
+// Submit does not wait for that: a conductor goroutine begins the steps instead.
 
-// enqueue lets the conductor begin a step.
+// enqueue passes a step to the conductor.
 func (e *executable) enqueue(s *step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -13,9 +13,9 @@ func (e *executable) enqueue(s *step) {
 	e.work.Broadcast()
 }
 
-// conduct begins the steps in their order.
+// conduct begins the queued steps in order.
 func (e *executable) conduct() {
-	var before error // of the step before
+	var before error // error of the previous step
 	for {
 		e.mu.Lock()
 		for len(e.queued) == 0 && !e.closed {
@@ -33,7 +33,7 @@ func (e *executable) conduct() {
 			e.begun(s)
 		}
 		e.mu.Lock()
-		if before != nil { // else the step may be done by now
+		if before != nil { // without an error, the step may already be done
 			s.Err = before
 		}
 		e.queued = append(e.queued[:0], e.queued[1:]...)
@@ -45,7 +45,7 @@ func (e *executable) conduct() {
 	}
 }
 
-// conductOne begins a step, unless that goes on with tokens of a step that failed.
+// conductOne begins a step, unless it continues with tokens of a step that failed.
 func (e *executable) conductOne(s *step, before error) error {
 	if before != nil {
 		for _, row := range s.Batch.From {
@@ -58,12 +58,12 @@ func (e *executable) conductOne(s *step, before error) error {
 	if err == nil {
 		return nil
 	}
-	// What the stream was given of it runs to its end before its memory has other use.
+	// Queued launches of the step must finish before its memory is reused.
 	_ = e.b.Main.Do(e.stream.Synchronize)
 	return fmt.Errorf("cuda: %w", err)
 }
 
-// conducted waits until the stream was given all steps submitted.
+// conducted waits until all submitted steps are queued on the stream.
 func (e *executable) conducted() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

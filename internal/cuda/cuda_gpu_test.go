@@ -30,7 +30,7 @@ func open(t *testing.T, o cuda.Options) *cuda.Backend {
 	return b
 }
 
-// A streamer has room on the device for no layer more than it must.
+// A streamer leaves device memory for as few layers as possible.
 type streamer struct {
 	*cuda.Backend
 	pinned int
@@ -41,7 +41,7 @@ func (s streamer) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	return s.Backend.Compile(ctx, layered(p), lim, loaded)
 }
 
-// layered is p with a layer for each node, where it has none, as layers stream.
+// layered gives every node of p a layer if p has no layers, because only layers stream.
 func layered(p *plan.Program) *plan.Program {
 	if p.Layers() > 0 {
 		return p

@@ -8,9 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Kernels says, a line for each stage of p and more for what comes before and after
-// all of them, which kernels do it, in the order in which they are launched. Of
-// several, those for more rows come later.
+// Kernels describes which kernels run p, in launch order: a line for each stage, and more for the
+// work before and after all stages. Of several kernels for a stage, those for more rows come later.
 func (b *Backend) Kernels(p *plan.Program, lim plan.Limits) []string {
 	lines, err := b.kernels(p, lim)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// diagnose runs the step again, every node a stage of its own, and replaces each
-// ErrNotFinite by where it began. It stores keys and values again, in pages that may be others'
-// by now: steps after it may have run. So these are kept and put back. Its memory is the only
-// one that is not planned: it is taken for that time, and where there is none the place stays
+// diagnose runs the step again, with every node as a separate stage, and replaces each ErrNotFinite
+// by an error that names its origin. The rerun stores keys and values again, in pages that later
+// steps may already have reused, so diagnose saves these pages and restores them. Its memory is the
+// only one that is not planned: it is allocated for the rerun, and if that fails the origin stays
 // unknown.
 func (s *step) diagnose() {
 	open := 0
@@ -25,7 +25,7 @@ func (s *step) diagnose() {
 	if open == 0 {
 		return
 	}
-	// Without it, failures stay without a place.
+	// If this fails, the failures stay without an origin.
 	_ = s.e.b.Main.Do(func() error {
 		err := s.look(open)
 		s.e.torn = s.e.torn || err != nil
@@ -33,7 +33,7 @@ func (s *step) diagnose() {
 	})
 }
 
-// look finds the first value that is not finite of each of open sequences.
+// look finds the first value that is not finite in each of open sequences.
 func (s *step) look(open int) (err error) {
 	e, b := s.e, s.Batch
 	c := e.b.Main
@@ -48,7 +48,7 @@ func (s *step) look(open int) (err error) {
 	if err := c.Memset8(at, 0, r.Bytes); err != nil {
 		return err
 	}
-	// What the step was told, its tokens those that it took.
+	// The step's input, with the tokens that it actually used.
 	tokens := device.Words[int32](s.in[e.room.Tokens-e.room.Counts:])[:len(b.Tokens)]
 	copy(tokens, device.Words[int32](s.out[e.room.Ids-e.room.Failed:]))
 	from := device.Words[int32](s.in[e.room.From-e.room.Counts:])
@@ -142,13 +142,13 @@ func (s *step) look(open int) (err error) {
 	return nil
 }
 
-// keepPages copies the pages that the step writes, as the steps submitted so far leave them;
-// back puts them where they were.
+// keepPages copies the pages that the step writes, in the state that the steps submitted so far
+// leave them. back restores them.
 func (s *step) keepPages() (back func() error, err error) {
 	e := s.e
 	c := e.b.Main
 	type kept struct {
-		page, at driver.DevicePtr // where it is and its copy, from the beginning of all copies
+		page, at driver.DevicePtr // the page's address, and its copy's offset from the start of all copies
 		bytes    int
 	}
 	var all []kept
@@ -177,8 +177,8 @@ func (s *step) keepPages() (back func() error, err error) {
 	}, nil
 }
 
-// writtenPages are the pages of a group that the step writes: those of its tokens, or the
-// slots of the states after it.
+// writtenPages returns the pages of a group that the step writes: those of its tokens, or the slots
+// of the states after it.
 func (s *step) writtenPages(group int) (pages []int32) {
 	b, t := s.Batch, &s.Batch.Tables[group]
 	for q := range b.Seqs() {

@@ -12,11 +12,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Looking for a value that is not finite leaves pages as it finds them, though its kernels
-// store keys, values and states again: steps after it may have given the pages to others.
+// The search for a non-finite value restores the pages, although its kernels store keys, values and
+// states again: later steps may have given the pages to other sequences.
 func TestDiagnosisKeepsPages(t *testing.T) {
 	for name, p := range map[string]*plan.Program{"pages": decoder(t, tensor.Q8_0), "slots": recurrent(t)} {
-		var stores func(at func(p uint64, n int) []byte) // what kernels do in the meantime
+		var stores func(at func(p uint64, n int) []byte) // kernels' writes during the search
 		stored := 0
 		b, _ := openFake(t, drivertest.Options{Effect: func(_ *drivertest.Launch, at func(p uint64, n int) []byte) {
 			if stores != nil {
@@ -25,7 +25,7 @@ func TestDiagnosisKeepsPages(t *testing.T) {
 			}
 		}}, Options{})
 		e := compiled(t, b, p, limitsFor(p, 8, 2))
-		batch := batchOf(p, 2, testPageTokens-2, 4) // of each sequence, the ends of two pages
+		batch := batchOf(p, 2, testPageTokens-2, 4) // for each sequence, the ends of two pages
 		submitted, err := e.Submit(batch)
 		if err != nil {
 			t.Fatal(err)

@@ -21,10 +21,11 @@ func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weights.Plan {
 	return weights.NewPlan(p, lim, b.slots)
 }
 
-// Weights implements [plan.Backend]: what stays on the device, and slots for what streams.
+// Weights implements [plan.Backend]. The result covers resident weights and slots for streamed
+// ones.
 func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return b.planWeights(p, &lim).Bytes }
 
-// Streaming is where the weights of p lie, and which of them stream.
+// Streaming reports where the weights of p are placed, and which of them are streamed.
 func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
 	return b.planWeights(p, &lim).Streaming()
 }
@@ -39,7 +40,7 @@ func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	for g := range lim.Pages {
 		n += 4 * lower.PageRoom(&lim, g)
 	}
-	// Pages begin at multiples of 256 bytes.
+	// Pages are aligned to 256 bytes.
 	if _, pools, err := lower.PlanPools(p, &lim); err == nil {
 		if states, err := lim.StateBytes(p); err == nil {
 			n += pools - states
@@ -48,8 +49,8 @@ func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	return n
 }
 
-// An executable is a compiled program with its memory. Everything of the device is
-// used on the backend's main thread.
+// An executable is a compiled program with its memory. Device resources are used only on the
+// backend's main thread.
 type executable struct {
 	b        *Backend
 	p        *plan.Program
@@ -61,33 +62,33 @@ type executable struct {
 	pools    []lower.Pool
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
-	pages                          []driver.DevicePtr // by group: where a step's tables are
+	pages                          []driver.DevicePtr // by group: address of a step's page table
 
 	stream  *driver.Stream
 	forward []lower.Launch
-	sample  []lower.Launch // of ordinary rows
-	adjust  []lower.Launch // of a step with others among them
+	sample  []lower.Launch // for ordinary rows
+	adjust  []lower.Launch // for steps with adjusted rows
 	graphs  map[piece]*driver.GraphExec
 
-	expertImages [][]byte // by mixture, where the device has no room for all experts
-	torn         bool     // a step ended among its launches
+	expertImages [][]byte // by mixture; nil if the device has room for all experts
+	torn         bool     // a step failed between its launches
 
-	wanted int   // rows of the step submitted last
-	late   *step // the step submitted last, where Choose is to come
+	wanted int   // rows of the last submitted step
+	late   *step // the last submitted step, if its Choose is due
 	closed bool
 	setup  setup
 	masks  maskTable
-	host   map[*byte][]byte // of AllocHost, by where it begins
-	seen   []byte           // what is observed
+	host   map[*byte][]byte // memory of AllocHost, by its start
+	seen   []byte           // buffer for observed values
 	steps  plan.StepPool[step]
 	made   []*step // all steps
 
 	mu      sync.Mutex
-	queued  []*step    // to begin, in order; the first one is begun now
-	pending []*step    // given to the stream, in order
-	used    expertUse  // by the steps that are done
-	given   bool       // no other step will be pending
-	work    *sync.Cond // one of these has changed, or closed has
+	queued  []*step    // steps to begin, in order; the first one is being begun
+	pending []*step    // steps on the stream, in order
+	used    expertUse  // by completed steps
+	given   bool       // no more steps will become pending
+	work    *sync.Cond // signals a change of these fields or of closed
 	ended   chan struct{}
 }
 
@@ -154,7 +155,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 	if err := e.weights.Load(ctx, e.b.GPU, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
 		return err
 	}
-	compiled := e.b.Compiling() - before // kernels that lay weights out
+	compiled := e.b.Compiling() - before // time for the kernels that lay out weights
 	e.setup.load = time.Since(begun) - compiled
 	return c.Do(func() (err error) {
 		if e.statesAt, err = e.alloc(states, "states"); err != nil {
@@ -189,7 +190,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 	})
 }
 
-// alloc is memory of the device; nothing where nothing is needed.
+// alloc allocates device memory. It returns 0 if bytes is 0.
 func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 	if bytes == 0 {
 		return 0, nil
@@ -206,7 +207,7 @@ func (e *executable) compiler() *lower.Compiler {
 	}
 }
 
-// compile makes the launches of a step.
+// compile builds the launches of a step.
 func (e *executable) compile() error {
 	c := e.compiler()
 	before, stages, err := c.Compile()
@@ -239,7 +240,7 @@ func (e *executable) Close() error {
 	return e.b.Main.Do(e.release)
 }
 
-// release gives back all that the executable has.
+// release frees the executable's resources.
 func (e *executable) release() error {
 	var all []error
 	keep := func(err error) { all = append(all, err) }
@@ -266,7 +267,7 @@ func (e *executable) release() error {
 		keep(e.stream.Destroy())
 	}
 	for _, err := range all {
-		// What a lost device held is gone.
+		// A lost device has already lost its memory.
 		if err != nil && !errors.Is(err, driver.ErrDeviceLost) {
 			return err
 		}
@@ -283,15 +284,15 @@ func (e *executable) dropGraphs() error {
 	return all
 }
 
-// A piece is a part of a step's launches that is a graph of its own. Those that sample
-// have a shape of their own, and serve steps of any number of tokens.
+// A piece is a part of a step's launches that has its own graph. Pieces that sample have a separate
+// shape, and serve steps of any number of tokens.
 type piece struct {
 	shape    lower.Shape
 	sampling lower.SamplingShape
 	from, to int
 }
 
-// run gives the stream the program of a step.
+// run queues the program of a step on the stream.
 func (e *executable) run(s *step) error {
 	s.timers.Begin()
 	if s.Batch.Spans {
@@ -304,7 +305,7 @@ func (e *executable) run(s *step) error {
 	return e.pieces(s, e.forward, piece{shape: s.sh})
 }
 
-// choose gives the stream the sampling of a step.
+// choose queues the sampling of a step on the stream.
 func (e *executable) choose(s *step) error {
 	if s.sh.Rows > 0 {
 		sampling, launches := samplingOf(s.Batch), e.sample
@@ -318,7 +319,7 @@ func (e *executable) choose(s *step) error {
 	return s.timers.End(e.stream)
 }
 
-// pieces gives the stream launches of a step, cut where something stands between them.
+// pieces queues launches of a step, cut into pieces at timers and observers.
 func (e *executable) pieces(s *step, all []lower.Launch, p piece) error {
 	for p.to < len(all) {
 		p.from, p.to = p.to, s.next(all, p.to)
@@ -340,7 +341,7 @@ func (e *executable) pieces(s *step, all []lower.Launch, p piece) error {
 	return nil
 }
 
-// next is where the piece ends that begins with all[from].
+// next returns the end of the piece that begins with all[from].
 func (s *step) next(all []lower.Launch, from int) int {
 	to := from + 1
 	for to < len(all) && !s.cuts(&all[to-1], &all[to]) {
@@ -349,15 +350,15 @@ func (s *step) next(all []lower.Launch, from int) int {
 	return to
 }
 
-// cuts reports whether something stands between two launches of the step, or one of
-// them is no part of a graph.
+// cuts reports whether a timer or an observer comes between two launches of the step, or one of
+// them cannot be part of a graph.
 func (s *step) cuts(before, l *lower.Launch) bool {
 	b := s.Batch
 	return before.Live || l.Live || b.Spans || b.Observe != nil && before.Last || b.Trace && before.Place != l.Place || b.Timed && before.Place == 0 && l.Place > 0
 }
 
-// give gives the stream a piece: launch by launch where parts of the step are looked at
-// or the piece is live, as a graph otherwise.
+// give queues a piece: launch by launch if parts of the step are observed or the piece is live,
+// otherwise as a graph.
 func (e *executable) give(s *step, part []lower.Launch, p piece) error {
 	if b := s.Batch; part[0].Live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
 		return lower.Give(e.stream, &s.sh, part)
@@ -386,7 +387,7 @@ func (e *executable) capture(sh *lower.Shape, all []lower.Launch) (*driver.Graph
 	return x, err
 }
 
-// finish completes the steps in their order.
+// finish completes the steps in order.
 func (e *executable) finish() {
 	defer close(e.ended)
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What the planner is told that a program takes is what it takes.
+// A program takes as much memory as the planner predicts.
 func TestMemoryIsAsPlanned(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	for _, p := range []*plan.Program{decoder(t, tensor.Q4_K), plantest.Model(t, nil)} {
@@ -55,7 +55,7 @@ func TestClose(t *testing.T) {
 	closesAfterSteps(t, e, f)
 }
 
-// closesAfterSteps checks that Close waits for the steps submitted, and leaves nothing.
+// closesAfterSteps checks that Close waits for submitted steps and leaves nothing.
 func closesAfterSteps(t *testing.T, e *executable, f *drivertest.Fake) {
 	t.Helper()
 	release := f.Hold("cuEventSynchronize")
@@ -100,7 +100,7 @@ func closesAfterSteps(t *testing.T, e *executable, f *drivertest.Fake) {
 	}
 }
 
-// Whoever waits may leave and come back; the step goes on.
+// Wait returns when its context ends and may be called again; the step continues.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -124,7 +124,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// made is how many things of the driver's there were so far that last.
+// made returns the number of long-lived driver objects created so far.
 func made(f *drivertest.Fake) (n int) {
 	for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamCreate", "cuStreamBeginCapture"} {
 		n += f.Calls(call)
@@ -132,7 +132,7 @@ func made(f *drivertest.Fake) (n int) {
 	return n
 }
 
-// pairs does n times two steps at a time, as the engine has them, and gives them back.
+// pairs runs two steps at a time, like the engine, n times, and releases them.
 func pairs(t *testing.T, e *executable, n int) {
 	t.Helper()
 	for i := range n {
@@ -148,13 +148,13 @@ func pairs(t *testing.T, e *executable, n int) {
 				t.Fatal(err)
 			}
 			s.Release()
-			s.Release() // once is enough, and twice does no harm
+			s.Release() // a second Release is harmless
 		}
 	}
 }
 
-// Steps that are given back serve later ones: neither pinned memory nor anything else
-// grows with their number, whether they were waited for, left or refused.
+// Released steps are reused: neither pinned memory nor anything else grows with their number,
+// whether they were waited for, abandoned or refused.
 func TestStepsAreReused(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -180,7 +180,7 @@ func TestStepsAreReused(t *testing.T) {
 	pairs(t, e, 1)
 }
 
-// A size of step is captured once, and sampling once for a number of rows.
+// Each step size is captured once, and sampling once for each number of rows.
 func TestCaptures(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -210,7 +210,7 @@ func TestCaptures(t *testing.T) {
 			t.Errorf("%s: %d captures, want %d", test.name, n, test.captures)
 		}
 	}
-	// Without a row there is nothing to sample.
+	// Without rows there is nothing to sample.
 	rowless := batchOf(p, 2, 0, 7)
 	rowless.Rows = nil
 	before := f.Calls("cuGraphLaunch")
@@ -222,8 +222,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// The device has room for the tables of sequences of which each has all pages, and no
-// graph is captured anew for them; more pages than there are is a malformed batch.
+// The device has room for page tables in which every sequence lists all pages, and no graph is
+// captured again for them. A batch with more pages than exist is malformed.
 func TestPageTables(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -266,8 +266,8 @@ func TestPageTables(t *testing.T) {
 	}
 }
 
-// A step of decoding allocates nothing. The fake's own functions do, so here they are
-// hollow.
+// A decode step allocates nothing. The fake's own functions allocate, so the test makes them do
+// nothing.
 func TestAllocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
@@ -287,7 +287,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// stepAllocations is how often a step of decoding allocates.
+// stepAllocations returns the number of allocations of a decode step.
 func stepAllocations(t *testing.T, e *executable) (float64, error) {
 	t.Helper()
 	p := e.p
@@ -309,7 +309,7 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No copy brings what a good step brings.
+	// The hollow copies leave out unchanged: fill in the flags of a good step.
 	flags := device.Words[int32](s.(*step).out)
 	for i := range (e.room.FlagsEnd - e.room.Failed) / 4 {
 		flags[i] = none
@@ -326,7 +326,7 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 	return n, failed
 }
 
-// Activations that others round to are refused.
+// Unsupported formats of activations are refused.
 func TestActivations(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.Q4_K)

@@ -20,7 +20,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// The kernel keep does what a keeper does.
+// The kernel keep agrees with a keeper.
 func TestGPUKeep(t *testing.T) {
 	b := openGPU(t, Options{})
 	rng := newRand()
@@ -87,7 +87,7 @@ func TestGPUKeep(t *testing.T) {
 	}
 }
 
-// How fast blocks fetch, beside the link.
+// TestGPUFetchRate logs how fast blocks fetch experts, compared with the link.
 func TestGPUFetchRate(t *testing.T) {
 	const experts, bytes = 16, 6 << 20
 	b := openGPU(t, Options{})
@@ -165,8 +165,8 @@ func TestGPUFetchRate(t *testing.T) {
 	}
 }
 
-// fed is the logits of sequences: one in a step for its prompt and then token by token,
-// and several at the same time.
+// fed returns the logits of sequences: of one, first its prompt in one step and then token by
+// token, and of several at the same time.
 func fed(t *testing.T, b plan.Backend, p *plan.Program, lim plan.Limits, seqs int) (all [][]float32) {
 	t.Helper()
 	r, err := plantest.NewRunner(b, p, lim)
@@ -203,8 +203,8 @@ func fed(t *testing.T, b plan.Backend, p *plan.Program, lim plan.Limits, seqs in
 	return all
 }
 
-// Whatever stays on the device of a program's experts, its bits are the same, in every
-// format and kind of product.
+// However many of a program's experts stay on the device, its bits are the same, in every format
+// and kind of product.
 func TestGPUCachedFormats(t *testing.T) {
 	graphs := openGPU(t, Options{})
 	const seqs = 5
@@ -234,8 +234,8 @@ func TestGPUCachedFormats(t *testing.T) {
 	}
 }
 
-// Models in MODELS have the same bits with a part of their experts on the device, and the
-// rates that the link allows.
+// The models in MODELS have the same bits with some of their experts on the device. The test logs
+// the rates, which the link bounds.
 func TestGPUCachedModels(t *testing.T) {
 	const prompt, last, several, steps = 300, 6, 8, 128
 	eachModel(t, func(t *testing.T, p *plan.Program) {
@@ -251,7 +251,7 @@ func TestGPUCachedModels(t *testing.T) {
 		all := b.Weights(p, lim)
 		fmt.Printf("  %.2f GB of weights, link %.1f GB/s\n", float64(all)/1e9, link/1e9)
 		var want [3][][]float32
-		var alone [3]time.Duration // of a step where all is resident, by kind
+		var alone [3]time.Duration // time of a step with all weights resident, by kind
 		for _, share := range []float64{1, 1.0 / 2, 1.0 / 3, 0.2} {
 			t.Run(fmt.Sprintf("%.2f", share), func(t *testing.T) {
 				if lim.Weights = int(share * float64(all)); share == 1 {

@@ -21,15 +21,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Of a program of mixtures: bytes of a tile, of an expert, and of a layer's other matrices.
+// Sizes in the program of mixtures, in bytes: a tile, an expert, and a layer's other matrices.
 const (
 	mixtureTile   = 4096
 	mixtureExpert = 3 * mixtureTile
 	mixtureRest   = mixtureTile + 2048
 )
 
-// mixtures is a program with a layer for each mixture of so many experts. Where shared
-// is true, all have the experts of the first.
+// mixtures returns a program with one layer for each mixture, which has the given number of
+// experts. If shared is true, all mixtures have the experts of the first.
 func mixtures(t *testing.T, shared bool, of ...int) *plan.Program {
 	t.Helper()
 	const width = 16
@@ -65,11 +65,11 @@ func mixtures(t *testing.T, shared bool, of ...int) *plan.Program {
 	})
 }
 
-// Experts give way before layers do, each mixture as many. Places that all share take
-// those of one mixture that have none, or as many as a step uses.
+// Experts leave the device before layers do, equally many of each mixture. The shared places number
+// as many as the missing experts of one mixture, or as a step uses.
 func TestExpertPlacement(t *testing.T) {
 	const (
-		tables  = 4 * 256 // of what keep knows
+		tables  = 4 * 256 // the tables of keep
 		fixed   = 3*mixtureTile + 4*256
 		rest    = fixed + 4*mixtureRest
 		experts = 4 * 8 * mixtureExpert
@@ -95,10 +95,10 @@ func TestExpertPlacement(t *testing.T) {
 		{"less than the least", four, 8, 1, experts + mixtureRest,
 			plan.Streaming{Resident: fixed + tables + mixtureRest, Layers: []int{0, 2, 3}, Slots: 1, SlotBytes: mixtureRest, Streamed: 3 * mixtureRest, Staged: 2 * mixtureRest, Experts: cache(0, 8), Pinned: experts + mixtureRest}},
 		{"a token at a time", four, 1, rest + tables + (4*3+2)*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(3, 2), Pinned: experts}},
-		// Where the host has no room for all experts, they stream with their layers.
+		// If host memory has no room for all experts, they stream with their layers.
 		{"too little pinned", four, 8, rest + experts - 1, experts - 1,
 			plan.Streaming{Resident: rest + experts - 2*(8*mixtureExpert+mixtureRest), Layers: []int{1, 3}, Slots: 1, SlotBytes: 8*mixtureExpert + mixtureRest, Streamed: 2 * (8*mixtureExpert + mixtureRest), Pinned: 2 * (8*mixtureExpert + mixtureRest)}},
-		// The places that are shared would be as many as there are experts.
+		// There would be as many shared places as experts.
 		{"one mixture", []int{8}, 8, 1, 1 << 30, plan.Streaming{Resident: 3*mixtureTile + 256 + 8*mixtureExpert + mixtureRest}},
 	} {
 		p := mixtures(t, false, test.of...)
@@ -114,8 +114,8 @@ func TestExpertPlacement(t *testing.T) {
 	}
 }
 
-// Nothing of a cache lies on anything else, and at first each mixture has those of its
-// experts in its own places that the tables say.
+// The parts of a cache do not overlap. Initially, each mixture's own places hold the experts that
+// its tables list.
 func TestExpertPlaces(t *testing.T) {
 	for _, p := range []*plan.Program{mixtures(t, false, 8, 8, 8, 8), mixtures(t, false, 3, 9, 2, 8, 8, 2), plantest.MoEModel(t, nil)} {
 		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.F16, Pinned: 1 << 30}
@@ -165,7 +165,7 @@ func TestExpertPlaces(t *testing.T) {
 	}
 }
 
-// A keeper is what the kernel keep does, for a mixture of a cache.
+// A keeper implements the kernel keep for one mixture of a cache.
 type keeper struct {
 	first, shared         int32
 	table, heat, holders  []int32
@@ -178,13 +178,13 @@ func newKeeper(c *weights.ExpertCache, i int) *keeper {
 	return &keeper{first: int32(m.First), shared: int32(c.Layers * c.Kept), table: all[:m.Experts], heat: all[m.Experts : 2*m.Experts], holders: all[2*m.Experts:]}
 }
 
-// An active is an expert that some token chose, see kernels/experts.cuh.
+// An active is an expert chosen by some token; see kernels/experts.cuh.
 type active struct{ expert, begin, end, place int32 }
 
-// A missing expert, see kernels/expertcache.cu.
+// A missing is an expert to fetch; see kernels/expertcache.cu.
 type missing struct{ expert, place int32 }
 
-// keep gives the active experts their places, and says which are missing.
+// keep assigns places to the active experts and returns the missing ones.
 func (k *keeper) keep(all []active) []missing {
 	const unit, most, loss = 1 << 16, 255, 64
 	slots := make([]int32, len(k.heat))
@@ -236,7 +236,7 @@ func (k *keeper) keep(all []active) []missing {
 	return list
 }
 
-// choose is a step of so many tokens, which prefer some experts.
+// choose draws the experts of a step with the given number of tokens, which prefer some experts.
 func choose(rng *rand.Rand, experts, used, tokens int) (all []active) {
 	slots := make([]int32, experts)
 	for range tokens {
@@ -254,8 +254,8 @@ func choose(rng *rand.Rand, experts, used, tokens int) (all []active) {
 	return all
 }
 
-// Whatever steps choose, every chosen expert has a place of its own, in those of its
-// mixture or of all, and what is not fetched is where it was left.
+// Whatever steps choose, every chosen expert has a place of its own, in its mixture's places or the
+// shared ones. An expert that is not fetched is where it was left.
 func TestPlacesSuffice(t *testing.T) {
 	rng := newRand()
 	for _, of := range [][]int{{8, 8, 8, 8}, {3, 9, 2, 8, 8, 2}, {64, 64}} {
@@ -296,8 +296,8 @@ func TestPlacesSuffice(t *testing.T) {
 	}
 }
 
-// A mixture in a cache has two launches more than one whose experts all stay: they come
-// after its experts are chosen and before their products, which read them by place.
+// A mixture in a cache has two more launches than a resident one. They come after the choice of
+// experts and before the products, which read the experts by place.
 func TestExpertsAreFetched(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
 	p := mixtures(t, false, 8, 8, 8)
@@ -374,7 +374,7 @@ func TestExpertsAreFetched(t *testing.T) {
 	}
 }
 
-// Loading leaves every expert's image, all of it, as it was laid out on the device.
+// Loading leaves the complete image of every expert, in the layout of the device.
 func TestExpertImages(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	for _, p := range []*plan.Program{mixtures(t, false, 3, 9, 2, 8), plantest.MoEModel(t, nil)} {
@@ -382,7 +382,7 @@ func TestExpertImages(t *testing.T) {
 		lim.Pinned = 1 << 30
 		lim.Weights = b.Weights(p, lim) * 4 / 5
 		w := b.planWeights(p, &lim)
-		// No kernel runs here: what was there is what is laid out.
+		// No kernel runs here: the packed image equals the memory's initial content.
 		memory := make([]byte, w.Bytes)
 		for i := range device.Words[int32](memory) {
 			device.Words[int32](memory)[i] = int32(i)
@@ -432,7 +432,7 @@ func TestExpertImages(t *testing.T) {
 	}
 }
 
-// What the kernel keep counts comes back with every step.
+// Every step returns the counts of the kernel keep.
 func TestExpertUse(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := mixtures(t, false, 8, 8, 8)
@@ -452,7 +452,7 @@ func TestExpertUse(t *testing.T) {
 	}
 }
 
-// Whichever piece of pinned memory is not to be had, nothing is left of the others.
+// If any allocation of pinned memory fails, the others are freed.
 func TestNoMemoryForExperts(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := mixtures(t, false, 8, 8, 8)
@@ -477,8 +477,8 @@ func TestNoMemoryForExperts(t *testing.T) {
 	}
 }
 
-// A step that ends among its launches may leave a place without the expert that was to be
-// fetched to it: the next step begins with all of them free.
+// A step that fails between its launches may leave a place without its expert. The next step begins
+// with all places free.
 func TestTornStep(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
 	p := mixtures(t, false, 8, 8, 8)

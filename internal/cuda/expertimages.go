@@ -2,7 +2,7 @@ package cuda
 
 import "github.com/realizar/realizar/internal/cuda/driver"
 
-// openExperts makes the images of experts, which loading fills.
+// openExperts allocates the images of experts, which loading fills.
 func (e *executable) openExperts() error {
 	c := e.weights.Experts
 	if c == nil {
@@ -20,8 +20,8 @@ func (e *executable) openExperts() error {
 	return e.setTables(true)
 }
 
-// setTables says which experts are in the places of their mixtures: those that loading
-// leaves there, or none.
+// setTables writes which experts are in the places of their mixtures: those that loading leaves
+// there, or none.
 func (e *executable) setTables(loaded bool) error {
 	for i := range e.weights.Experts.Mixtures {
 		m, n := &e.weights.Experts.Mixtures[i], 0
@@ -35,8 +35,8 @@ func (e *executable) setTables(loaded bool) error {
 	return nil
 }
 
-// mend makes good what a step left that ended among its launches: experts may be said
-// to have places to which nobody has fetched them.
+// mend repairs the expert tables after a step that failed between its launches: they may list
+// experts that were never fetched.
 func (e *executable) mend() error {
 	if !e.torn || e.weights.Experts == nil {
 		return nil
@@ -52,7 +52,7 @@ func (e *executable) mend() error {
 	return nil
 }
 
-// reachExperts is where kernels find the images.
+// reachExperts returns the device addresses of the images.
 func (e *executable) reachExperts() (all []driver.DevicePtr) {
 	for _, b := range e.expertImages {
 		all = append(all, e.b.Main.Reach(b))
@@ -60,14 +60,14 @@ func (e *executable) reachExperts() (all []driver.DevicePtr) {
 	return all
 }
 
-// An expertUse says how a cache of experts served.
+// An expertUse counts the use of an expert cache.
 type expertUse struct {
-	Chosen  int64 // experts that steps chose, each once for all of a step's tokens
-	Fetched int64 // of them, those that were not on the device
-	Bytes   int64 // of those
+	Chosen  int64 // experts that steps chose, counted once per step
+	Fetched int64 // of these, experts that were not on the device
+	Bytes   int64 // bytes fetched
 }
 
-// expertUse is that of all steps that are done.
+// expertUse returns the use by all completed steps.
 func (e *executable) expertUse() expertUse {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// More than a GPU has is an error with numbers, and nothing is lost by it.
+// A request for more memory than the GPU has is an error with numbers, and leaks nothing.
 func TestGPUOutOfMemory(t *testing.T) {
 	b := openGPU(t, Options{})
 	p := decoder(t, tensor.Q8_0)
 	small := limitsFor(p, 8, 2)
-	// The kernels take memory, once.
+	// Loading the kernels takes memory once.
 	if err := compiled(t, b, p, small).Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestGPUOutOfMemory(t *testing.T) {
 	}
 }
 
-// faulting writes where nothing is.
+// faulting is a kernel that writes to an invalid address.
 const faulting = `
 .version 7.0
 .target sm_80
@@ -58,11 +58,11 @@ const faulting = `
 }
 `
 
-// faultVariable tells a process that it is the one to fault.
+// faultVariable tells a child process to run the fault.
 const faultVariable = "REALIZAR_TEST_FAULT"
 
-// A kernel that faults ends its steps and all later ones with an error, and the process
-// lives on. It cannot use the GPU any more, so it is one of its own.
+// A faulting kernel fails its step and all later ones, and the process survives. The process cannot
+// use the GPU afterwards, so the test runs it as a child.
 func TestGPUFault(t *testing.T) {
 	if os.Getenv(faultVariable) == "" {
 		for _, eager := range []string{"graphs", "eager"} {

@@ -24,7 +24,7 @@ func TestOpenRefuses(t *testing.T) {
 			name: "too old", options: drivertest.Options{Devices: []drivertest.Device{{Name: "Tesla T4", Memory: 1 << 30, Capability: driver.Capability{Major: 7, Minor: 5}}}},
 			is: ErrCapability, text: "cuda: the GPU's compute capability is below 8.0: Tesla T4 has 7.5; use --device cpu",
 		},
-		{name: "past the last", device: 1, is: driver.ErrNoDevice, text: "device 1 of 1; CUDA_VISIBLE_DEVICES says which there are"},
+		{name: "past the last", device: 1, is: driver.ErrNoDevice, text: "device 1 of 1; CUDA_VISIBLE_DEVICES selects the visible devices"},
 		{name: "negative", device: -1, is: driver.ErrNoDevice, text: "device -1 of 1"},
 	} {
 		f := drivertest.New(t, test.options)
@@ -33,7 +33,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.text)
 		}
 	}
-	// One context is there when the other one cannot be had.
+	// The first context exists when the second one fails.
 	f := drivertest.New(t, drivertest.Options{})
 	f.Fail("cuDevicePrimaryCtxRetain", 2, driver.OutOfMemory)
 	if _, err := Open(Options{Driver: f.Driver()}); !errors.Is(err, driver.ErrOutOfMemory) {
@@ -41,7 +41,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// kept is what an executable had and has not given back.
+// kept lists what an executable allocated and has not freed.
 func kept(f *drivertest.Fake) string {
 	var all []string
 	for _, what := range strings.Split(f.Live(), ", ") {
@@ -52,8 +52,8 @@ func kept(f *drivertest.Fake) string {
 	return strings.Join(all, ", ")
 }
 
-// Whichever piece of memory is not to be had, the error says for what it was and how
-// much there is, what was taken is given back, and the backend is as good as before.
+// If any allocation fails, the error names its purpose and the amount of memory, everything
+// allocated is freed, and the backend still works.
 func TestOutOfMemory(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -86,8 +86,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// Of all calls of loading, of a step and of closing, each that can fail fails what
-// asked for it: an error names the call, nothing is left, and what comes after works.
+// Each call of loading, of a step and of closing may fail. The error names the call, nothing leaks,
+// and later work succeeds.
 func TestFailures(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		b, f := openFake(t, drivertest.Options{}, Options{Eager: eager})
@@ -118,7 +118,7 @@ func TestFailures(t *testing.T) {
 			}
 			return err
 		}
-		if err := use(); err != nil { // from here on the kernels are loaded
+		if err := use(); err != nil { // loads the kernels
 			t.Fatal(err)
 		}
 		for _, call := range []string{
@@ -149,7 +149,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Code that the driver does not take is an error with what its compiler says.
+// If the driver refuses code, the error includes the compiler's message.
 func TestModuleRefused(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{Refused: "norm"}, Options{})
 	p := decoder(t, tensor.F16)
@@ -164,8 +164,7 @@ func TestModuleRefused(t *testing.T) {
 	}
 }
 
-// A device that is lost takes its steps with it: those under way and all later ones
-// are errors, and all that is left to do is to close.
+// If the device is lost, running steps and all later ones fail. Only Close still works.
 func TestDeviceLost(t *testing.T) {
 	for _, call := range []string{"cuEventSynchronize", "cuMemcpyHtoDAsync", "cuGraphLaunch"} {
 		f := drivertest.New(t, drivertest.Options{})

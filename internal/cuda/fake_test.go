@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// openFake opens a driver without a GPU, which runs no kernel: the tokens that steps
-// give are 0. At the test's end the backend is closed, and nothing may be left.
+// openFake opens a driver without a GPU. It runs no kernels, so all sampled tokens are 0. At the
+// end of the test the backend is closed, and nothing may be left.
 func openFake(t *testing.T, options drivertest.Options, o Options) (*Backend, *drivertest.Fake) {
 	t.Helper()
 	f := drivertest.New(t, options)
@@ -34,7 +34,7 @@ func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 const decoderVocab = 40
 
-// decoder is a model of one layer whose matrices are of one format.
+// decoder returns a model of one layer with matrices of format d.
 func decoder(t *testing.T, d tensor.DType) *plan.Program {
 	t.Helper()
 	const heads, kvHeads, headDim, hidden, ffn = 4, 2, 64, 256, 256
@@ -73,13 +73,13 @@ func program(t *testing.T, f func(b *plan.Builder)) *plan.Program {
 	return p
 }
 
-// Pages of a test's executables.
+// Pages of the tests' executables.
 const (
 	testPageTokens = 16
 	testContext    = 64
 )
 
-// limitsFor are limits for steps of so many tokens and sequences.
+// limitsFor returns limits for steps with the given numbers of tokens and sequences.
 func limitsFor(p *plan.Program, tokens, seqs int) plan.Limits {
 	return plantest.LimitsFor(p, tokens, seqs, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 }
@@ -98,7 +98,8 @@ func compiled(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *execu
 	return x.(*executable)
 }
 
-// batchOf is n tokens of each sequence at a position, the last of which is wanted.
+// batchOf returns a batch with n tokens of each sequence at a position, and a row for the last of
+// them.
 func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(p.Groups))}
 	const pages = testContext / testPageTokens
@@ -132,7 +133,7 @@ func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
 	return b
 }
 
-// run does a step.
+// run submits a step and waits for it.
 func run(e plan.Executable, b *plan.Batch) error {
 	s, err := e.Submit(b)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// mapWeights has the program's weights lie in a mapped file, each from the beginning
-// of a page on, and returns the file's path.
+// mapWeights puts the program's weights into a mapped file, each at the start of a page. It returns
+// the file's path.
 func mapWeights(t *testing.T, p *plan.Program) (path string) {
 	t.Helper()
 	page := os.Getpagesize()
@@ -51,13 +51,12 @@ func mapWeights(t *testing.T, p *plan.Program) (path string) {
 	return path
 }
 
-// Weights that are not there when they are brought to the device are an error that
-// says where, whether they are matrices or vectors and whatever they are laid out as;
-// all that was taken is given back, and the backend loads other weights as before.
+// If weights cannot be read while loading, the error says where, for matrices and vectors in every
+// layout. All memory is freed, and the backend still loads other weights.
 func TestLoadingFaults(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	b, f := openFake(t, drivertest.Options{}, Options{})
-	for _, d := range []tensor.DType{tensor.F16, tensor.Q4_K, tensor.TQ2_0} { // the last lies as F16
+	for _, d := range []tensor.DType{tensor.F16, tensor.Q4_K, tensor.TQ2_0} { // the last is laid out as F16
 		for _, weight := range []string{"gate", "norm2"} {
 			p := decoder(t, d)
 			path := mapWeights(t, p)
@@ -95,7 +94,7 @@ func TestLoadingFaults(t *testing.T) {
 	}
 }
 
-// A number that is not finite is an error of loading, in whichever weight it is.
+// A non-finite value in any weight fails loading.
 func TestLoadingNotFinite(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	for _, d := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E5M2} {
@@ -106,7 +105,7 @@ func TestLoadingNotFinite(t *testing.T) {
 				if w.Name != weight {
 					continue
 				}
-				last := w.Data[len(w.Data)-w.DType.BlockBytes():] // its last block
+				last := w.Data[len(w.Data)-w.DType.BlockBytes():] // the last block
 				switch w.DType {
 				case tensor.F32:
 					binary.LittleEndian.PutUint32(last, 0xff800000)
@@ -129,9 +128,9 @@ func TestLoadingNotFinite(t *testing.T) {
 	}
 }
 
-// Where weights that are staged are gone, the step that reads them says so, and nothing
-// of it is launched from there on. Steps submitted with it that go on with its tokens fail
-// too; when the weights are there again, so are steps.
+// If weights to be staged cannot be read, the step that needs them fails and launches nothing
+// further. Submitted steps that continue with its tokens fail too. Once the weights are back, steps
+// succeed.
 func TestStagingFaults(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
@@ -214,7 +213,7 @@ func TestStagingFaults(t *testing.T) {
 	}
 }
 
-// kernelsOf are the launches from one on that are not of the loader.
+// kernelsOf returns the launches from index from on that do not belong to the loader.
 func kernelsOf(f *drivertest.Fake, from int) (all []drivertest.Launch) {
 	for _, l := range f.Launches()[from:] {
 		if l.Kernel != "pack" {

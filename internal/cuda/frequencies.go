@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/device"
 )
 
-// chooseFrequencies writes which of a rope's frequencies each token goes by.
+// chooseFrequencies writes which set of a rope's frequencies each token uses.
 func (s *step) chooseFrequencies(rope int, sets []int32) {
 	b, a := s.Batch, &s.e.room.Ropes[rope]
 	for q := range b.Seqs() {
@@ -23,7 +23,7 @@ func (s *step) chooseFrequencies(rope int, sets []int32) {
 	}
 }
 
-// dynamicFrequencies brings those of tokens whose sequence's length decides.
+// dynamicFrequencies copies the frequencies of tokens that depend on the length of their sequence.
 func (s *step) dynamicFrequencies() error {
 	e, b := s.e, s.Batch
 	for i := range e.room.Ropes {
@@ -49,7 +49,7 @@ func (s *step) dynamicFrequencies() error {
 	return nil
 }
 
-// setFrequencies writes the frequencies that do not change.
+// setFrequencies writes the constant frequencies.
 func (e *executable) setFrequencies() error {
 	for i := range e.room.Ropes {
 		a := &e.room.Ropes[i]

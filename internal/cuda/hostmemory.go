@@ -24,8 +24,8 @@ func (e *executable) AllocHost(n int) (b []byte, err error) {
 	return b, nil
 }
 
-// FreeHost implements [plan.Executable]. The device may still copy from and to b, so it
-// waits for the steps submitted.
+// FreeHost implements [plan.Executable]. The device may still copy from and to b, so FreeHost waits
+// for the submitted steps.
 func (e *executable) FreeHost(b []byte) error {
 	memory, found := e.host[unsafe.SliceData(b)]
 	if !found {

@@ -20,7 +20,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// apart is a program of what is joined with nothing.
+// apart returns a program whose operations cannot be fused.
 func apart(t *testing.T) *plan.Program {
 	rng := newRand()
 	w := func(d tensor.DType, shape ...int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, shape...) }
@@ -32,7 +32,7 @@ func apart(t *testing.T) *plan.Program {
 	})
 }
 
-// gated is a program whose gated unit reads what no norm has written.
+// gated returns a program whose gated unit reads a value that no norm has written.
 func gated(t *testing.T, d tensor.DType) *plan.Program {
 	rng := newRand()
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, 256) }
@@ -43,8 +43,8 @@ func gated(t *testing.T, d tensor.DType) *plan.Program {
 	})
 }
 
-// mixed is a program of so many mixtures of experts: the gate and what it gates are of one
-// format where joined.
+// mixed returns a program with the given number of mixtures of experts. If joined is true, gate and
+// up have the same format.
 func mixed(t *testing.T, d tensor.DType, joined bool, layers int) *plan.Program {
 	const experts, width = 4, 256
 	rng := newRand()
@@ -73,7 +73,7 @@ func mixed(t *testing.T, d tensor.DType, joined bool, layers int) *plan.Program 
 	})
 }
 
-// encoding is a program that reads sequences as a whole and tells two labels apart.
+// encoding returns a program that reads whole sequences and classifies them into two labels.
 func encoding(t *testing.T, headDim int) *plan.Program {
 	const heads, kvHeads = 4, 2
 	rng := newRand()
@@ -89,7 +89,8 @@ func encoding(t *testing.T, headDim int) *plan.Program {
 	})
 }
 
-// attending is a program of attention with many query heads of that length to a key.
+// attending returns a program whose attention has many query heads, of that dimension, for each key
+// head.
 func attending(t *testing.T, headDim int) *plan.Program {
 	const heads, kvHeads = 16, 2
 	rng := newRand()
@@ -105,9 +106,8 @@ func attending(t *testing.T, headDim int) *plan.Program {
 
 var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
 
-// Every kernel that is asked for is there, for every format, cache and size of step, and
-// is given as many bytes of arguments as it declares. There is no kernel that nobody
-// asks for.
+// Every requested kernel exists, for every format, cache and step size, and is launched with as
+// many bytes of arguments as it declares. Every kernel is requested by some program.
 func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
@@ -137,7 +137,7 @@ func TestKernels(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				// Sequences of a token and of many, rows few and many.
+				// Sequences of one token and of many, with few rows and many.
 				for _, size := range [][2]int{{1, 1}, {1, 5}, {1, 60}, {4, 60}, {2, 1}, {7, 1}, {16, 1}, {17, 1}, {33, 1}, {64, 1}} {
 					if err := run(x, batchOf(p, size[0], 0, size[1])); err != nil {
 						t.Fatalf("%d sequences of %d tokens: %v", size[0], size[1], err)
@@ -204,8 +204,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// Only Hopper gets what is made for it: clusters, and early launches where the driver's
-// graphs keep them.
+// Only Hopper uses its own features: clusters, and early starts if the driver's graphs support
+// them.
 func TestHopper(t *testing.T) {
 	for _, c := range []struct {
 		capability      driver.Capability
@@ -241,7 +241,7 @@ func TestHopper(t *testing.T) {
 	}
 }
 
-// Where there is no device memory at all, Kernels still says what would run.
+// Without any device memory, Kernels still lists what would run.
 func TestKernelsAreTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)

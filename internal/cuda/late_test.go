@@ -12,8 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// A late step is given the launches that choose its tokens by Choose, with the masks that
-// were set until then.
+// Choose adds to a late step the launches that sample its tokens, with the masks set until then.
 func TestLateStep(t *testing.T) {
 	for _, stream := range []int{-1, 0, 2} {
 		b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
@@ -71,7 +70,7 @@ func TestLateStep(t *testing.T) {
 	}
 }
 
-// A late step that cannot choose, or not even begin, is lost, and no other.
+// A late step that cannot choose, or cannot begin, fails alone.
 func TestLateStepFails(t *testing.T) {
 	for _, stream := range []int{-1, 2} {
 		b, f := openFake(t, drivertest.Options{}, Options{Eager: true})

@@ -34,7 +34,7 @@ func TestLoadingIsTold(t *testing.T) {
 	}
 }
 
-// A weight that is cut into chunks is announced when the last of them is there.
+// A weight split into chunks is announced once its last chunk is loaded.
 func TestLoadingIsToldOfWholeWeights(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 1, 2, 2, 2}, {2, 2, 2, 1, 1, 0}, {1, 2, 0, 2, 1, 2}} {
 		var told []*tensor.Tensor

@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// A maskTable is the host's side of the table of masks in the device's memory.
+// A maskTable is the host side of the table of masks in device memory.
 type maskTable struct {
-	host  []byte // pinned, as the table; nil before the first mask
-	stale []bool // by mask: the device has not been given what host has
+	host  []byte // pinned, with the table's layout; nil before the first mask
+	stale []bool // by mask: the device does not have the current one
 }
 
-// SetMask implements [plan.Executable]. The first step with the mask copies it: those
-// under way do not have it, so neither its memory nor its flag is in use.
+// SetMask implements [plan.Executable]. The first step with the mask copies it. Steps in flight do
+// not use it, so neither its memory nor its flag is in use.
 func (e *executable) SetMask(id int32, mask []uint32) error {
 	if e.closed {
 		return errors.New("cuda: the executable is closed")
@@ -40,8 +40,8 @@ func (e *executable) SetMask(id int32, mask []uint32) error {
 	return nil
 }
 
-// copyMasks gives the stream those masks of the step that the device lacks; neighbours
-// are one copy.
+// copyMasks queues the copies of the step's masks that the device lacks. Adjacent masks are one
+// copy.
 func (s *step) copyMasks() error {
 	e := s.e
 	s.masks = s.masks[:0]

@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/lower"
 )
 
-// The device is given each mask with the first step that has it, neighbours in one copy,
-// and rows say where theirs lies.
+// Each mask is copied to the device with the first step that uses it, adjacent masks in one copy.
+// Rows hold the index of their mask.
 func TestMasksArrive(t *testing.T) {
 	for _, stream := range []int{-1, 0, 2} {
 		b, f := openFake(t, drivertest.Options{}, Options{})
@@ -33,7 +33,7 @@ func TestMasksArrive(t *testing.T) {
 			if err := e.SetMask(id, mask); err != nil {
 				t.Fatal(err)
 			}
-			clear(mask) // it is the caller's again
+			clear(mask) // the caller may reuse it
 		}
 		plain := 0
 		step := func(copies int, masks ...int32) {
@@ -50,7 +50,7 @@ func TestMasksArrive(t *testing.T) {
 			if plain == 0 {
 				plain = n
 			}
-			if n -= plain; n != copies && !e.rotation.Staging() { // which copies layers in its own time
+			if n -= plain; n != copies && !e.rotation.Staging() { // staging copies layers at its own pace
 				t.Errorf("layers stream as %d: a step of the masks %v makes %d copies of masks, want %d", stream, masks, n, copies)
 			}
 			params, all := make([]byte, lower.ParamsBytes*len(masks)), make([]byte, lim.MaskBytes(p))
@@ -70,7 +70,7 @@ func TestMasksArrive(t *testing.T) {
 			}
 		}
 		step(0, 0, 0)
-		step(0, 3, 0) // was never set
+		step(0, 3, 0) // mask 0 was never set
 		for _, id := range []int32{2, 9, 1, 4, 10, 6} {
 			set(id, uint32(id))
 		}
@@ -87,7 +87,7 @@ func TestMasksArrive(t *testing.T) {
 	}
 }
 
-// Where the host has no memory for masks, that is an error, and there may be some later.
+// If the host has no memory for masks, SetMask fails. It may succeed later.
 func TestMasksNeedMemory(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := deep(t)
@@ -101,7 +101,7 @@ func TestMasksNeedMemory(t *testing.T) {
 	mask[0] = 6
 	x := batchOf(p, 1, 0, 1)
 	x.Rows[0].Mask = 1
-	// A step that could not be given to the stream leaves its mask to the next.
+	// A step that fails to launch leaves its mask to the next.
 	if err := e.SetMask(1, mask); err != nil {
 		t.Fatal(err)
 	}

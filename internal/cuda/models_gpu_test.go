@@ -17,8 +17,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// eachModel runs a test with the program of each of the files that MODELS names. SHAPE:MIX
-// is a model of random weights, which is made in the folder of temporary files and left there.
+// eachModel runs a test with the program of each file that MODELS names. SHAPE:MIX names a model of
+// random weights, which is generated in the temporary folder and kept there.
 func eachModel(t *testing.T, f func(t *testing.T, p *plan.Program)) {
 	if os.Getenv("MODELS") == "" {
 		t.Skip("MODELS names no files")

@@ -7,9 +7,9 @@ import (
 	"github.com/realizar/realizar/internal/cuda/lower"
 )
 
-// observe tells the step's batch of what a stage has written, where it wants to know and
-// l is the stage's last launch. It waits for the stream, on the backend's main thread.
-// The output of a norm that the products do themselves is nowhere.
+// observe passes the values that a stage has written to the batch's observer, if it has one and l
+// is the stage's last launch. It waits for the stream, on the backend's main thread. The output of
+// a norm that is fused into the products is not stored anywhere.
 func (s *step) observe(l *lower.Launch) error {
 	if s.Batch.Observe == nil || !l.Last {
 		return nil

@@ -15,15 +15,15 @@ import (
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
 
-// observedLimits are limitsFor with values that may be observed.
+// observedLimits returns limitsFor with observable values.
 func observedLimits(p *plan.Program, tokens, seqs int) plan.Limits {
 	lim := limitsFor(p, tokens, seqs)
 	lim.Observed = true
 	return lim
 }
 
-// A step that is observed has the launches that a graph has, and says of what every stage
-// writes, in order, once; but for the norms that products of a single row do.
+// An observed step has the launches of a graph. It reports every value that a stage writes once,
+// in order, except for norms that products of a single row compute themselves.
 func TestObservedStep(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
@@ -74,7 +74,7 @@ func TestObservedStep(t *testing.T) {
 	}
 }
 
-// What is observed is what the device's memory holds, row by row.
+// Observed values are those in device memory, row by row.
 func TestObservedValues(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
@@ -103,7 +103,7 @@ func TestObservedValues(t *testing.T) {
 	}
 }
 
-// What fails while a step is observed ends that step alone.
+// A failure while observing a step fails that step alone.
 func TestObservedStepFails(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, plantest.Dtypes[0])

@@ -11,9 +11,9 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// stack is a program of matrices, each of so many tiles of 4096 bytes, a few to a layer:
-// a table, which is the head as well, and layers of a norm and matrices. A name that two
-// layers have is one matrix, and a layer that is named twice comes twice.
+// stack returns a program of matrices, each of the given number of 4096-byte tiles, a few per
+// layer: a table, which is also the head, and layers of a norm and matrices. Layers that share a
+// matrix name share the matrix. A layer that is listed twice occurs twice.
 func stack(t *testing.T, layers []int, matrices map[int][]string, tiles map[string]int) *plan.Program {
 	t.Helper()
 	const width = 16
@@ -44,8 +44,8 @@ func stack(t *testing.T, layers []int, matrices map[int][]string, tiles map[stri
 	})
 }
 
-// Of a table of three tiles, a norm a layer and matrices, what does not fit streams:
-// whole layers, at equal distances, as few as it takes.
+// In a program of a table of three tiles, a norm per layer and matrices, weights that do not fit
+// stream: whole layers, evenly spaced, as few as possible.
 func TestPlacement(t *testing.T) {
 	const tile = 4096
 	six := map[int][]string{}
@@ -55,7 +55,7 @@ func TestPlacement(t *testing.T) {
 		six[i], tiles[names[0]], tiles[names[1]] = names, 1, 2
 	}
 	in := []int{0, 1, 2, 3, 4, 5}
-	const fixed, layer = 3*tile + 6*256, 3 * tile // of this program
+	const fixed, layer = 3*tile + 6*256, 3 * tile // bytes in this program
 	uneven := map[string]int{}
 	for name, n := range tiles {
 		uneven[name] = n
@@ -85,14 +85,16 @@ func TestPlacement(t *testing.T) {
 			plan.Streaming{Resident: fixed, Layers: in, Slots: 2, SlotBytes: layer, Streamed: 6 * layer, Staged: 6 * layer}},
 		{"less than the least", in, six, tiles, 1, 1 << 30,
 			plan.Streaming{Resident: fixed, Layers: in, Slots: 2, SlotBytes: layer, Streamed: 6 * layer, Pinned: 6 * layer}},
-		// Two slots for the layer that is larger than the others together would be more.
+		// Two slots for a layer larger than all others together would take more memory than they
+		// free.
 		{"a large layer", in, six, uneven, 1, 1 << 30,
 			plan.Streaming{Resident: fixed + 21*tile, Layers: []int{1, 2, 3, 4, 5}, Slots: 2, SlotBytes: layer, Streamed: 5 * layer, Pinned: 5 * layer}},
-		// The matrix that several layers have stays, and so does a layer of two slots more.
+		// A matrix of several layers stays resident, and so does a layer of the size of two more
+		// slots.
 		{"a matrix of several layers", in, shared, tiles, 1, 1 << 30,
 			plan.Streaming{Resident: fixed + 2*tile + layer, Layers: []int{0, 1, 2, 4, 5}, Slots: 2, SlotBytes: tile, Streamed: 5 * tile, Pinned: 5 * tile}},
 		{"one layer alone", []int{0}, six, tiles, 1, 1 << 30, plan.Streaming{Resident: fixed - 5*256 + layer}},
-		// A layer that another one comes in between of stays.
+		// A layer that is interrupted by another one stays resident.
 		{"layers within layers", []int{0, 1, 0, 2, 3}, six, tiles, 1, 1 << 30,
 			plan.Streaming{Resident: 3*tile + 5*256 + layer, Layers: []int{1, 2, 3}, Slots: 1, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
 	} {
@@ -106,8 +108,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// checkPlaces checks that no weight lies on another one, but for those of layers that
-// have the same slot, and that all have their own place within the memory.
+// checkPlaces checks that weights lie within the memory and do not overlap, except for layers that
+// share a slot.
 func checkPlaces(t *testing.T, name string, w *weights.Plan) {
 	t.Helper()
 	image := map[*tensor.Tensor]int{}
@@ -139,8 +141,8 @@ func checkPlaces(t *testing.T, name string, w *weights.Plan) {
 	}
 }
 
-// The more memory there is, the more stays; a plan takes no more than it is given, and
-// with the least that is planned for anything it is that.
+// More memory never makes more layers stream. A plan takes at most its limit, or the least possible
+// amount if the limit is below that.
 func TestPlacementIsMonotone(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
 		all := weights.NewPlan(p, &plan.Limits{}, weights.StreamSlots).Bytes
@@ -164,7 +166,7 @@ func TestPlacementIsMonotone(t *testing.T) {
 	}
 }
 
-// Experts stream with their layer, and lie at equal distances in its slot.
+// Experts stream with their layer, at equal distances in its slot.
 func TestPlacementOfExperts(t *testing.T) {
 	p := plantest.MoEModel(t, nil)
 	lim := plan.Limits{Weights: 1}

@@ -18,16 +18,16 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// profileRuns is how often each kind of step is run; the median counts.
+// profileRuns is the number of runs of each kind of step; the median counts.
 const profileRuns = 15
 
-// TestProfile says what each kernel takes of a decoding step and of a prompt, of the
-// models that MODELS names, and how much of the memory's bandwidth it uses; and how the
-// sum of all compares with steps that are not looked into.
+// TestProfile logs, for the models that MODELS names, the time of each kernel in a decode step and
+// in a prefill, and the share of the memory bandwidth that it uses. It compares the sums with
+// unobserved steps.
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		b, eager, serial := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Eager: true})
-		serial.Version = device.Programmatic - 1 // no kernel begins before the one before it has ended, as between timers
+		serial.Version = device.Programmatic - 1 // as between timers: no kernel begins before the previous one has ended
 		bandwidth, err := b.Bandwidth(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -46,10 +46,10 @@ func TestProfile(t *testing.T) {
 	})
 }
 
-// A profileSize is a step of so many tokens for each of so many sequences.
+// A profileSize is the number of sequences in a step, and the number of tokens of each.
 type profileSize struct{ seqs, tokens int }
 
-// profileSizes are those that SIZES names, 16x1,1x256 for example, or else a few.
+// profileSizes returns the sizes that SIZES names, for example 16x1,1x256, or a few defaults.
 func profileSizes(t *testing.T) (all []profileSize) {
 	t.Helper()
 	names := cmp.Or(os.Getenv("SIZES"), "1x1,16x1,1x256")
@@ -63,14 +63,14 @@ func profileSizes(t *testing.T) (all []profileSize) {
 	return all
 }
 
-// A profiledStep is a step's result, and what it took from being submitted to its end.
+// A profiledStep is a step's result and the time from its submission to its end.
 type profiledStep struct {
 	result plan.Result
 	wall   time.Duration
 }
 
-// profiled runs steps of so many tokens for each of so many sequences: timed alone, and
-// taken apart. Of each kind it returns the one whose total is the median.
+// profiled runs steps of the given size, timed as a whole and by launch. It returns the step with
+// the median time of each kind.
 func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whole, apart profiledStep) {
 	t.Helper()
 	length := 512 + (tokens+31)/32*32 // whole pages
@@ -110,7 +110,7 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 		got.result.Spans = slices.Clone(r.Spans)
 		return got
 	}
-	for at := 0; at < 256; at += 256 / seqs { // what the steps attend to
+	for at := 0; at < 256; at += 256 / seqs { // the context that steps attend to
 		step(at, 256/seqs, false)
 	}
 	median := func(spans bool) profiledStep {
@@ -124,7 +124,7 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 	return median(false), median(true)
 }
 
-// profileTable prints a step by kernel and by how much that moves, what takes most first.
+// profileTable prints a step by kernel and bytes moved, the slowest first.
 func profileTable(what string, s profiledStep, bandwidth float64) {
 	type total struct {
 		calls, bytes int

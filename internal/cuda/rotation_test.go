@@ -23,7 +23,7 @@ import (
 
 const deepLayers = 5
 
-// deep is a program of several layers, no two of a size.
+// deep returns a program of several layers of different sizes.
 func deep(t *testing.T) *plan.Program {
 	t.Helper()
 	const hidden = 256
@@ -48,7 +48,7 @@ func deep(t *testing.T) *plan.Program {
 	})
 }
 
-// The ways in which layers of a program stream.
+// streams are the ways in which layers of a program stream.
 var streams = []struct {
 	name    string
 	limited func(b *Backend, p *plan.Program, lim plan.Limits) plan.Limits
@@ -72,27 +72,27 @@ var streams = []struct {
 	}},
 }
 
-// A watch follows what the device has done and knows, by the events that streams record
-// and wait for, what was over before what.
+// A watch follows the device's work. From the events that streams record and wait for, it derives
+// what work is complete before what other work.
 type watch struct {
 	t      *testing.T
 	e      *executable
-	clocks map[uintptr]map[uintptr]int // by stream: the last work of each other that is over
-	events map[uintptr]map[uintptr]int // what a stream knew when it recorded
-	host   map[uintptr]int             // what the host knows, and all that it begins
+	clocks map[uintptr]map[uintptr]int // by stream: the last completed work of each other stream
+	events map[uintptr]map[uintptr]int // by event: the clock of its stream when it was recorded
+	host   map[uintptr]int             // the clock of the host and of all work that it starts
 	slots  []watched
-	images []int // as launches came to read them
+	images []int // in the order in which launches read them
 }
 
-// watched is a slot.
+// A watched is the state of a slot.
 type watched struct {
 	readers []work
-	writers []work                                // since it was read
-	image   int                                   // that is complete in it; noImage
-	packs   map[driver.DevicePtr]weights.PackArgs // pieces that are whole, by where they are
+	writers []work                                // since the last read
+	image   int                                   // the complete image in the slot, or noImage
+	packs   map[driver.DevicePtr]weights.PackArgs // complete pieces by address
 }
 
-// work is the place of a piece of work.
+// A work identifies a piece of work by stream and position.
 type work struct {
 	stream uintptr
 	at     int
@@ -106,7 +106,7 @@ func newWatch(t *testing.T, e *executable) *watch {
 	return w
 }
 
-// slotOf is which slot an address is in, or -1.
+// slotOf returns the slot that contains an address, or -1.
 func (w *watch) slotOf(at uint64) int {
 	from := uint64(w.e.weightsAt) + uint64(w.e.weights.Resident)
 	if i := int(at-from) / w.e.weights.SlotBytes; at >= from && i < len(w.slots) {
@@ -161,7 +161,7 @@ func (w *watch) see(at int, x *drivertest.Work) {
 	}
 }
 
-// write notes that a slot is written.
+// write records a write to a slot.
 func (w *watch) write(i int, me work) {
 	w.t.Helper()
 	k := &w.slots[i]
@@ -205,14 +205,14 @@ func (w *watch) read(me work, l *drivertest.Launch) {
 	}
 }
 
-// begins reports whether at is where a weight begins, or the powers of two of its rows.
+// begins reports whether at is the start of weight x or of the powers of two of its rows.
 func (w *watch) begins(x *tensor.Tensor, at driver.DevicePtr) bool {
 	begin, m := w.e.weightsAt+driver.DevicePtr(w.e.weights.At[x]), w.e.weights.Matrices[x]
 	return at == begin || m.Scaled() && at == begin+driver.DevicePtr(m.Tiles())
 }
 
-// packed is the image with a weight at this place of which all pieces are in slot i, or
-// noImage.
+// packed returns the image that has a weight at this address and all of whose pieces are in slot i,
+// or noImage.
 func (w *watch) packed(i int, at driver.DevicePtr) int {
 	plan := w.e.weights
 	chunks, _ := weights.StagedChunks(plan)
@@ -235,8 +235,8 @@ func (w *watch) packed(i int, at driver.DevicePtr) int {
 	return weights.NoImage
 }
 
-// follow sees all that the device has done, and returns the images that steps have come to
-// since it was called last.
+// follow processes the device's work since index from. It returns the images that steps have read
+// in it, and the next index.
 func (w *watch) follow(f *drivertest.Fake, from int) (images []int, end int) {
 	w.t.Helper()
 	all := f.Work()
@@ -247,8 +247,8 @@ func (w *watch) follow(f *drivertest.Fake, from int) (images []int, end int) {
 	return images, len(all)
 }
 
-// In every step the launches of a layer that streams find its image in its slot, and no
-// copy comes to a slot before the last of them, whichever way steps are launched.
+// In every step the launches of a streamed layer find its image in its slot, and no copy overwrites
+// the slot before the last of them, however steps are launched.
 func TestRotation(t *testing.T) {
 	for _, slots := range []int{2, 3} {
 		for _, eager := range []bool{false, true} {
@@ -293,15 +293,16 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Between layers that stay and layers that stream there is one graph of a step.
+// A step has one graph for each streamed layer, one for each section of stages between them, and
+// one for sampling.
 func TestStreamedGraphs(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := deep(t)
 	for _, test := range []struct {
-		stream int // of streams
+		stream int // streams' index
 		graphs int
 	}{
-		{0, 1 + deepLayers + 1 + 1}, // what comes before and after layers, and sampling
+		{0, 1 + deepLayers + 1 + 1}, // before the layers, after them, and sampling
 		{1, 1 + 2*2 + 1},
 	} {
 		e := compiled(t, b, p, streams[test.stream].limited(b, p, limitsFor(p, 8, 2)))
@@ -320,8 +321,7 @@ func TestStreamedGraphs(t *testing.T) {
 	}
 }
 
-// The memory of the device and the pinned memory of the host are as planned, from
-// Compile to Close.
+// Device memory and pinned host memory are as planned, from Compile to Close.
 func TestStreamingMemoryIsAsPlanned(t *testing.T) {
 	for _, stream := range streams {
 		b, f := openFake(t, drivertest.Options{}, Options{})
@@ -366,7 +366,7 @@ func TestStreamingMemoryIsAsPlanned(t *testing.T) {
 	}
 }
 
-// What is staged is not spare; everything is announced in order.
+// Staged weights are not spare. All weights are announced in order.
 func TestStreamedWeightsAreAnnounced(t *testing.T) {
 	for _, stream := range streams {
 		b, _ := openFake(t, drivertest.Options{}, Options{})
@@ -392,7 +392,7 @@ func TestStreamedWeightsAreAnnounced(t *testing.T) {
 	}
 }
 
-// Steps of an executable whose layers stream make nothing that stays.
+// Steps with streamed layers create nothing that outlives them.
 func TestStreamedStepsAreReused(t *testing.T) {
 	for _, stream := range streams {
 		b, f := openFake(t, drivertest.Options{}, Options{})
@@ -407,7 +407,7 @@ func TestStreamedStepsAreReused(t *testing.T) {
 	}
 }
 
-// A call that fails ends its step alone: the steps after it find all in its place.
+// A failed call fails its step alone: later steps find all images in place.
 func TestStreamedStepFails(t *testing.T) {
 	for _, stream := range streams {
 		b, f := openFake(t, drivertest.Options{}, Options{})
@@ -449,8 +449,7 @@ func TestStreamedStepFails(t *testing.T) {
 	}
 }
 
-// Looking for a value that is not finite goes through the layers that stream too, and the
-// steps after it are as before.
+// The search for a non-finite value visits streamed layers too, and later steps are unaffected.
 func TestStreamedDiagnosis(t *testing.T) {
 	for _, stream := range streams {
 		b, f := openFake(t, drivertest.Options{}, Options{})
@@ -484,7 +483,7 @@ func TestStreamedDiagnosis(t *testing.T) {
 	}
 }
 
-// Close waits for the steps submitted, and for what is on its way for steps to come.
+// Close waits for submitted steps, and for copies in flight for later steps.
 func TestCloseWhileStreaming(t *testing.T) {
 	for _, stream := range streams {
 		t.Run(stream.name, func(t *testing.T) {
@@ -495,7 +494,7 @@ func TestCloseWhileStreaming(t *testing.T) {
 	}
 }
 
-// Where something cannot be made, Compile leaves nothing.
+// If Compile fails, it leaves nothing.
 func TestStreamingCannotBegin(t *testing.T) {
 	for _, stream := range streams {
 		b, f := openFake(t, drivertest.Options{}, Options{})

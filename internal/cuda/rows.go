@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// fillRow writes what the sampling of row i of a batch is told.
+// fillRow writes the sampling parameters of row i of a batch.
 func (e *executable) fillRow(s *step, b *plan.Batch, i int) {
 	row := &b.Rows[i]
 	p := &row.Sampling
@@ -24,7 +24,7 @@ func (e *executable) fillRow(s *step, b *plan.Batch, i int) {
 	device.Words[lower.RowParams](s.in[e.room.Params-e.room.Counts:])[i] = r
 }
 
-// rowError is what a row's status means.
+// rowError converts a row's status to an error.
 func rowError(status int32) error {
 	switch status {
 	case 0:

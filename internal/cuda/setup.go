@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// setup is what making an executable ready took.
+// setup records how long it took to prepare an executable.
 type setup struct {
 	load    time.Duration
 	compile time.Duration

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden stages")
 
-// synthetic is a small model of random weights, as its file is.
+// synthetic returns a small model of random weights, loaded from its file.
 func synthetic(t *testing.T, s *synth.Shape, mix string) *plan.Program {
 	t.Helper()
 	file, err := modelfile.Open(synthtest.File(t, s, mix))
@@ -37,7 +37,7 @@ func synthetic(t *testing.T, s *synth.Shape, mix string) *plan.Program {
 	return model.Program
 }
 
-// list is the stages of a program, one a line: what each does, reads and writes.
+// list returns the stages of a program, one per line: operations, inputs and outputs.
 func list(p *plan.Program, lim *plan.Limits) string {
 	var b strings.Builder
 	values := func(all []plan.Value) {
@@ -58,7 +58,7 @@ func list(p *plan.Program, lim *plan.Limits) string {
 	return b.String()
 }
 
-// What is joined in whole models is reviewed as a text.
+// The stages of whole models are golden texts.
 func TestStages(t *testing.T) {
 	small := synth.Shape{
 		Name: "small", Architecture: "llama", Layers: 2, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Context: 128,
@@ -85,15 +85,15 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// What is joined, and what must not be because somebody else reads it or it is not there
-// yet.
+// What is fused, and what must not be because another stage reads the value or an input is not
+// ready.
 func TestJoin(t *testing.T) {
 	const width = 64
 	rng := newRand()
 	matrix := func(d tensor.DType, rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, width) }
 	w := func() *tensor.Tensor { return matrix(tensor.Q8_0, width) }
 	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
-	// end finishes a program whose residual stream ends with x.
+	// end completes a program whose residual stream is x.
 	end := func(b *plan.Builder, x plan.Value) {
 		h := b.RMSNorm(b.Pick(x), vector(width), 1e-5)
 		b.Output(h, b.Linear(h, matrix(tensor.F16, 40), nil))
@@ -105,7 +105,7 @@ func TestJoin(t *testing.T) {
 		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 2, HeadDim: 32, ValueDim: 32})
 		return b.Attention(q, k, v, nil, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
 	}
-	// one is a mixture of a single expert.
+	// one returns a mixture of a single expert.
 	one := func(w func() *tensor.Tensor) plan.ExpertsAttr {
 		list := func() []*tensor.Tensor { return []*tensor.Tensor{w()} }
 		return plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, Gate: list(), Up: list(), Down: list()}
@@ -113,8 +113,8 @@ func TestJoin(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		activations tensor.DType
-		body        func(b *plan.Builder, x plan.Value) plan.Value // of value 0, the embedding
-		want        []string                                       // stages, but the first and the last two
+		body        func(b *plan.Builder, x plan.Value) plan.Value // x is value 0, the embedding
+		want        []string                                       // stages, without the first and the last two
 	}{
 		{
 			name: "products of one input",
@@ -404,7 +404,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// Rows are picked where they are normalised, unless somebody else reads them.
+// Rows are picked by their norm, unless another stage reads the norm's input rows.
 func TestJoinPick(t *testing.T) {
 	rng := newRand()
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, 32) }

@@ -5,13 +5,13 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// applyStates does the step's operations on pages. The stream copies from and to the
-// host's memory in its own time: what is saved is there when the step is done.
+// applyStates performs the step's operations on pages. The stream copies from and to host memory
+// asynchronously: saved pages are complete when the step is done.
 func (s *step) applyStates() error {
 	e := s.e
 	for i := range s.Batch.States {
 		op := &s.Batch.States[i]
-		host := op.Host // what is left of it: the states of a group follow each other
+		host := op.Host // the rest of it: the states of a group are contiguous
 		for _, k := range e.pools {
 			if k.State.Group != op.Group {
 				continue

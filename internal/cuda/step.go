@@ -13,37 +13,37 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// none is what the flags of sequences are when nothing went wrong.
+// none is the flag of a sequence without a failure.
 const none = math.MaxInt32
 
-// A step is under way, or done and not yet released.
+// A step is in flight, or done and not yet released.
 type step struct {
 	plan.PooledStep
 	e    *executable
 	over *driver.Event
-	sh   lower.Shape // of the graphs that run it
+	sh   lower.Shape // shape of the graphs that run it
 
-	start, then, await func() error // begin, end and wait, which would be allocated for each use
+	start, then, await func() error // method values of begin, end and wait, which would otherwise allocate on each use
 
-	// Memory that the device copies from and to.
+	// Pinned memory that the device copies from and to.
 	in    []byte   // room.counts to room.flagsEnd
 	pages [][]byte // by group
 	out   []byte   // room.failed to room.resultsEnd
 	wide  []byte   // logits and hidden states
-	freqs [][]byte // by rope: of sequences whose length matters
+	freqs [][]byte // by rope: for sequences whose length matters
 	lists []byte   // adjustments
-	masks []int32  // that it copies
+	masks []int32  // masks to copy
 
-	adjusted int // adjustments that lists holds
-	roomy    int // of them, those of rows that go to the device
+	adjusted int // number of adjustments in lists
+	roomy    int // of these, number copied to device memory
 
 	timers measure.Timers
 
-	logits, hidden []float32 // what the result's rows lie in
+	logits, hidden []float32 // backing arrays of the result's rows
 	failed         []error   // [S]
 }
 
-// release gives back the step's memory.
+// release frees the step's memory.
 func (s *step) release() error {
 	c := s.e.b.Main
 	errs := []error{device.DestroyEvent(s.over), device.FreeHost(c, s.in), device.FreeHost(c, s.out), device.FreeHost(c, s.wide), device.FreeHost(c, s.lists)}
@@ -56,7 +56,7 @@ func (s *step) release() error {
 	return errors.Join(errs...)
 }
 
-// newStep makes a step for the executable's pool.
+// newStep creates a step for the executable's pool.
 func (e *executable) newStep(p plan.PooledStep) *step {
 	s := &step{PooledStep: p, e: e, pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.Ropes)), timers: measure.Timers{Context: e.b.Main}}
 	s.start, s.then, s.await = s.begin, s.end, s.wait
@@ -92,8 +92,8 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	return s, nil
 }
 
-// Choose implements [plan.Executable]. Where layers are staged, it waits until the
-// conductor has begun the step.
+// Choose implements [plan.Executable]. If layers are staged, it waits until the conductor has begun
+// the step.
 func (e *executable) Choose(of plan.Step) error {
 	if of != e.late {
 		return errors.New("cuda: only the step submitted last can choose its tokens")
@@ -102,7 +102,7 @@ func (e *executable) Choose(of plan.Step) error {
 	e.late = nil
 	if e.rotation.Staging() {
 		if e.conducted(); s.Err != nil {
-			return nil //nolint:nilerr // whoever waits for the step has the error
+			return nil //nolint:nilerr // the step's Wait returns the error
 		}
 	}
 	if err := e.b.Main.Do(s.then); err != nil {
@@ -113,7 +113,7 @@ func (e *executable) Choose(of plan.Step) error {
 	return nil
 }
 
-// begun lets a step that the stream was given be completed.
+// begun marks a step as queued, so that finish completes it.
 func (e *executable) begun(s *step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,15 +121,14 @@ func (e *executable) begun(s *step) {
 	e.work.Broadcast()
 }
 
-// abandon makes a step that did not begin ready for another use: what the stream was
-// given of it runs to its end before.
+// abandon returns a step that failed to begin to the pool, after its queued launches have finished.
 func (e *executable) abandon(s *step) {
 	if e.b.Main.Do(e.stream.Synchronize) == nil {
 		s.Abandon()
 	}
 }
 
-// wait waits for the step's end, on the backend's second thread.
+// wait waits for the end of the step, on the backend's second thread.
 func (s *step) wait() error {
 	if err := s.over.In(s.e.b.Waiter).Synchronize(); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (s *step) grow(b *[]byte, n int) error {
 	return err
 }
 
-// begin gives the stream the step, but for the choice of tokens where that is late.
+// begin queues the step on the stream, except for sampling if that is late.
 func (s *step) begin() error {
 	e, b, r := s.e, s.Batch, s.e.room
 	defer e.b.Main.Doing(e.b.Main.Doing("beginning a step"))
@@ -206,7 +205,7 @@ func (s *step) begin() error {
 	return s.end()
 }
 
-// end gives the stream the choice of tokens.
+// end queues the step's sampling.
 func (s *step) end() error {
 	e := s.e
 	defer e.b.Main.Doing(e.b.Main.Doing("choosing a step's tokens"))
@@ -223,10 +222,10 @@ func (s *step) end() error {
 	return s.over.Record(e.stream)
 }
 
-// leastPages is for how many pages a step has room in the host's memory.
+// leastPages is the smallest room for pages in a step's host memory.
 const leastPages = 1024
 
-// growPages makes room in the host's memory for the step's page tables.
+// growPages allocates host memory for the step's page tables.
 func (s *step) growPages() error {
 	for g := range s.Batch.Tables {
 		if err := s.grow(&s.pages[g], 4*max(leastPages, lower.Power(len(s.Batch.Tables[g].Pages)))); err != nil {
@@ -236,7 +235,7 @@ func (s *step) growPages() error {
 	return nil
 }
 
-// fill writes what the step is told.
+// fill writes the step's input.
 func (s *step) fill() {
 	e, b, r := s.e, s.Batch, s.e.room
 	at := func(offset int) []int32 { return device.Words[int32](s.in[offset-r.Counts:]) }
@@ -285,7 +284,7 @@ func (s *step) fill() {
 	}
 }
 
-// copyBack asks for what the step gives back.
+// copyBack queues the copies of the step's results.
 func (s *step) copyBack() error {
 	e, b, r := s.e, s.Batch, s.e.room
 	if err := e.stream.CopyToHost(s.out, e.scratchAt+driver.DevicePtr(r.Failed)); err != nil {
@@ -315,7 +314,7 @@ func (s *step) copyBack() error {
 	return nil
 }
 
-// wideSizes are the numbers of logits and of hidden states that are wanted.
+// wideSizes returns the number of requested logits and of requested hidden states.
 func (s *step) wideSizes() (logits, hidden int) {
 	p := s.e.p
 	for i := range s.Batch.Rows {
@@ -337,7 +336,7 @@ func fill[T any](s []T, n int, v T) []T {
 	return s
 }
 
-// collect makes the step's result of what came back.
+// collect builds the step's result from the copied data.
 func (s *step) collect() {
 	e, b, r := s.e, s.Batch, s.e.room
 	rows := len(b.Rows)

@@ -19,8 +19,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What the kernels say of a sequence or a row becomes an error of that sequence alone,
-// also where there is no memory to look for its cause.
+// A status from the kernels about a sequence or a row becomes an error of that sequence alone, even
+// if no memory is left to search for the cause.
 func TestResultsBecomeErrors(t *testing.T) {
 	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 	says := func(text string) func(error) bool {
@@ -44,7 +44,7 @@ func TestResultsBecomeErrors(t *testing.T) {
 			{"no logit", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = lower.RowNoLogit }, is(sample.ErrNotFinite)},
 			{"nonsense", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = 99 }, says("a row has no status")},
 		} {
-			// The copy back is done when the step is submitted, and read when it is over.
+			// The copy back is queued when the step is submitted, and read after its end.
 			release := f.Hold("cuEventSynchronize")
 			s, err := e.Submit(batchOf(p, 5, 0, 1))
 			if err != nil {
@@ -84,7 +84,7 @@ func TestResultsBecomeErrors(t *testing.T) {
 	}
 }
 
-// Pages come to other steps as they were saved, through every state of a group.
+// Saved pages restore every state of a group in other steps.
 func TestStatePages(t *testing.T) {
 	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "recurrent": recurrent(t)} {
 		t.Run(name, func(t *testing.T) { statePages(t, p) })
@@ -143,7 +143,7 @@ func statePages(t *testing.T, p *plan.Program) {
 	}
 }
 
-// recurrent is a program with states per token and per sequence, which nothing reads.
+// recurrent returns a program with states per token and per sequence, which nothing reads.
 func recurrent(t *testing.T) *plan.Program {
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(plantest.Weight(newRand(), "embed", tensor.F16, 1, decoderVocab, 256))
@@ -155,7 +155,7 @@ func recurrent(t *testing.T) *plan.Program {
 	})
 }
 
-// Kernels find the slots of each state and of each sequence of the step.
+// Kernels find the slots of every state for each sequence of the step.
 func TestSlots(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := recurrent(t)
@@ -208,8 +208,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Memory for pages is not given back while the device may copy from or to it, and what
-// is left goes with the executable.
+// Host memory for pages is not freed while the device may copy from or to it. The rest is freed
+// with the executable.
 func TestHostMemoryIsFreed(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)

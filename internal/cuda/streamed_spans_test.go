@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
 
-// Steps whose layers stream are looked at as others are; a layer's weights have a span.
+// Steps with streamed layers can be observed like others. A layer's weights have a span.
 func TestStreamedStepsLookedAt(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
-	b.timer = 0 // known
+	b.timer = 0 // pretend that the cost of a timer is measured
 	p := plantest.Model(t, nil)
 	lim := observedLimits(p, 8, 4)
 	lim.Weights, lim.Pinned = 1, math.MaxInt

@@ -16,8 +16,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// placements are limits for weights: all of the layers on the device, half of them, a
-// third of all memory, none, and none with no or little pinned memory.
+// placements returns limits for weights: all layers on the device, half of them, a third of all
+// memory, none, and none with no or little pinned memory.
 func placements(b *Backend, p *plan.Program, lim plan.Limits) (names []string, limits []plan.Limits) {
 	add := func(name string, weights, pinned int) {
 		l := lim
@@ -38,8 +38,8 @@ func placements(b *Backend, p *plan.Program, lim plan.Limits) (names []string, l
 	return names, limits
 }
 
-// Wherever its weights lie, a sequence has the same bits: alone, in a batch of 8, and of a
-// prompt of 300.
+// Wherever its weights are, a sequence has the same bits: alone, in a batch of 8, and after a
+// prompt of 300 tokens.
 func TestGPUStreamedBits(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		b := openGPU(t, Options{})
@@ -81,7 +81,7 @@ func TestGPUStreamedBits(t *testing.T) {
 	})
 }
 
-// What decoding is measured with.
+// The sizes with which decode is measured.
 const (
 	rateContext = 1200
 	ratePages   = (rateContext + gpuPageTokens - 1) / gpuPageTokens
@@ -95,8 +95,8 @@ func rateLimits(p *plan.Program) plan.Limits {
 	return lim
 }
 
-// decoding is a step of a token for each sequence, at a position; the tokens are those
-// that the step before chose, where there was one.
+// decoding returns a step of one token for each sequence at a position. If from is true, the tokens
+// are those that the previous step sampled.
 func decoding(p *plan.Program, seqs, position int, from bool) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(p.Groups))}
 	for g := range b.Tables {
@@ -120,8 +120,8 @@ func decoding(p *plan.Program, seqs, position int, from bool) *plan.Batch {
 	return b
 }
 
-// decode does steps, two of them under way at a time, and returns the time of one. each
-// is called after each, if there is one.
+// decode runs steps, two at a time, and returns the time per step. It calls each after every step,
+// unless each is nil.
 func decode(t *testing.T, x plan.Executable, p *plan.Program, seqs, steps int, each func()) time.Duration {
 	t.Helper()
 	var under []plan.Step
@@ -160,13 +160,13 @@ func decode(t *testing.T, x plan.Executable, p *plan.Program, seqs, steps int, e
 	return took / time.Duration(steps)
 }
 
-// stepsFor is how many steps take about two seconds where one copies so many bytes.
+// stepsFor returns how many steps take about two seconds if one copies the given number of bytes.
 func stepsFor(bytes int, link float64) int {
 	return max(5, min(200, int(2*link/float64(max(1, bytes)))))
 }
 
-// What decoding takes where layers stream, beside what the link allows, which is measured
-// in the same run; and the ways to launch it.
+// TestGPUStreamedRate logs the time of decode steps with streamed layers, compared with the link's
+// limit as measured in the same run, for each way of launching.
 func TestGPUStreamedRate(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		b, eager := openGPU(t, Options{}), openGPU(t, Options{Eager: true})
@@ -180,7 +180,7 @@ func TestGPUStreamedRate(t *testing.T) {
 		}
 		fmt.Printf("  link %.1f GB/s, memory %.0f GB/s\n", link/1e9, memory/1e9)
 		names, limits := placements(b, p, rateLimits(p))
-		resident := map[int]time.Duration{} // by sequences
+		resident := map[int]time.Duration{} // by number of sequences
 		fmt.Printf("  %-16s %5s %8s %10s %10s %10s %9s %8s %12s\n", "", "seqs", "layers", "device MB", "copied MB", "ms a step", "tokens/s", "link ms", "of the link")
 		for i, name := range names {
 			s := b.Streaming(p, limits[i])
@@ -226,8 +226,8 @@ func TestGPUStreamedRate(t *testing.T) {
 	})
 }
 
-// measureWhole compares, on the device's clock and in milliseconds a step, a step of graphs
-// between copies with one of a single graph that has the copies inside.
+// measureWhole compares a step of several graphs between copies with a step of one graph that
+// contains the copies. Both times are device time in milliseconds per step.
 func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float64) {
 	t.Helper()
 	begun, err := e.Submit(decoding(e.p, 1, 3, false))
@@ -309,8 +309,8 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 	return sections, whole
 }
 
-// captureWhole captures a step with its copies. The first images were brought by the graph
-// before, or lie in their slots already.
+// captureWhole captures a step with its copies. The first images come from the previous graph or
+// are in their slots already.
 func captureWhole(e *executable, sh *lower.Shape) (*driver.Graph, error) {
 	r, fork, join := e.rotation, e.rotation.Slots[0].Done, e.rotation.Slots[0].Arrived
 	return e.stream.Capture(func() error {
@@ -362,7 +362,7 @@ func captureWhole(e *executable, sh *lower.Shape) (*driver.Graph, error) {
 	})
 }
 
-// The device's memory is what was planned, from Compile to the last of 1,000 steps.
+// Device memory is as planned, from Compile to the last of 1,000 steps.
 func TestGPUStreamedMemory(t *testing.T) {
 	const close = 64 << 20
 	eachModel(t, func(t *testing.T, p *plan.Program) {
@@ -372,7 +372,7 @@ func TestGPUStreamedMemory(t *testing.T) {
 		for i, name := range names {
 			lim := limits[i]
 			if b.Streaming(p, lim).Staged > 0 {
-				continue // a step takes long
+				continue // steps take too long
 			}
 			states, err := lim.StateBytes(p)
 			if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// tick is what the driver without a GPU says that a launch takes, and an event.
+// tick is the time that the fake driver reports for a launch or an event.
 const tick = time.Millisecond / 2
 
-// submitTraced begins a step that is traced or not.
+// submitTraced submits a step, traced or not.
 func submitTraced(t *testing.T, e *executable, b *plan.Batch, traced bool) plan.Step {
 	t.Helper()
 	b.Trace = traced
@@ -31,7 +31,7 @@ func submitTraced(t *testing.T, e *executable, b *plan.Batch, traced bool) plan.
 	return s
 }
 
-// layersOf is the time by layer of a step, which is over and given back.
+// layersOf waits for a step, releases it, and returns its time by layer.
 func layersOf(t *testing.T, s plan.Step) []time.Duration {
 	t.Helper()
 	r, err := s.Wait(context.Background())
@@ -43,8 +43,8 @@ func layersOf(t *testing.T, s plan.Step) []time.Duration {
 	return layers
 }
 
-// A traced step has the launches that a graph has, with an event where another layer
-// begins, or sampling; steps beside it have graphs.
+// A traced step has the launches of a graph, with an event at the start of each layer and of
+// sampling. Steps running at the same time use graphs.
 func TestTracedStep(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
@@ -104,7 +104,7 @@ func TestTracedStep(t *testing.T) {
 	}
 }
 
-// Two steps under way have their own timers, which later ones use again.
+// Two running steps have separate timers, which later steps reuse.
 func TestTracedStepsBeside(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -131,7 +131,7 @@ func TestTracedStepsBeside(t *testing.T) {
 	}
 }
 
-// What fails in measuring a step ends that step, and later ones are measured again.
+// A failure while timing a step fails that step. Later steps are timed again.
 func TestTracedStepFails(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
@@ -141,7 +141,7 @@ func TestTracedStepFails(t *testing.T) {
 		x := batchOf(p, 1, 0, 1)
 		x.Trace = true
 		var beside plan.Step
-		if call == "cuEventCreate" { // which a step that has run once does no longer
+		if call == "cuEventCreate" { // a step that has run before creates no events
 			beside = submitTraced(t, e, batchOf(p, 1, 0, 1), false)
 		}
 		f.Fail(call, 2, driver.OutOfMemory)
@@ -158,7 +158,8 @@ func TestTracedStepFails(t *testing.T) {
 	}
 }
 
-// done is a step that is over; it must not be given back before its result is read.
+// done returns a completed step and its result. The step must not be released before the result is
+// read.
 func done(t *testing.T, e *executable, b *plan.Batch) (plan.Step, *plan.Result) {
 	t.Helper()
 	s, err := e.Submit(b)
@@ -172,8 +173,8 @@ func done(t *testing.T, e *executable, b *plan.Batch) (plan.Step, *plan.Result) 
 	return s, r
 }
 
-// A timed step is three graphs between four timers: what comes before the layers, the
-// rest, and sampling. Steps beside it have two.
+// A timed step is three graphs between four timers: before the layers, the rest, and sampling.
+// Untimed steps have two.
 func TestTimedStep(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
@@ -183,7 +184,7 @@ func TestTimedStep(t *testing.T) {
 		rows           bool
 		graphs, events int
 	}{{"decoding", true, 3, 4}, {"without a row", false, 2, 3}} {
-		for range 2 { // captured, and not
+		for range 2 { // with capture, then without
 			x := batchOf(p, 2, 3, 1)
 			if x.Timed = true; !test.rows {
 				x.Rows = nil
@@ -227,7 +228,7 @@ func TestTimedStep(t *testing.T) {
 // The spans of a step are its launches, in order, each with the kernel that runs.
 func TestSpans(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
-	b.timer = 0 // known
+	b.timer = 0 // pretend that the cost of a timer is measured
 	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)} {
 		e := compiled(t, b, p, limitsFor(p, 16, 4))
 		for _, test := range []struct {
@@ -277,7 +278,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// What a single token moves is its weights and its context, and little beside them.
+// A single token moves its weights and its context, and little else.
 func TestSpanBytes(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.Q8_0)
@@ -293,7 +294,7 @@ func TestSpanBytes(t *testing.T) {
 		}
 		return bytes
 	}
-	const tile, powers = 16 * 256 * 34 / 32, 4 * 16 // of a tile, and of 16 rows
+	const tile, powers = 16 * 256 * 34 / 32, 4 * 16 // bytes of a tile and of the powers of 16 rows
 	for _, test := range []struct {
 		where           string
 		batch           *plan.Batch
@@ -304,7 +305,7 @@ func TestSpanBytes(t *testing.T) {
 		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * (tile + powers), 2*1024 + 2*256},
 		{"linear down; add", batchOf(p, 1, 3, 1), 16 * (tile + powers), 2*256 + 2*4*256},
 		{"linear head", batchOf(p, 2, 3, 2), 3 * (tile + powers), 2 * (2*256 + 4*decoderVocab)},
-		// Keys and values of 4 positions and the token's own, 512 bytes each.
+		// Keys and values of 4 positions and of the token itself, 512 bytes each.
 		{"attention", batchOf(p, 1, 3, 1), 5 * 512, 4*512 + 2*256},
 		{"attention", batchOf(p, 2, 30, 1), 2 * 32 * 512, 2 * (4*512 + 2*256)},
 		{"choice of tokens", batchOf(p, 2, 30, 1), 0, 2 * 2 * 4 * decoderVocab},
@@ -315,7 +316,7 @@ func TestSpanBytes(t *testing.T) {
 	}
 }
 
-// What a timer costs is measured with the first spans, once, and leaves nothing behind.
+// The cost of a timer is measured once, with the first spans, and leaves nothing behind.
 func TestTimerCost(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A tile has as many bytes as its rows have in a file, but for scales and minima of 6 bits, which
-// lie in bytes; its columns are whole blocks.
+// A tile has as many bytes as its rows have in a file, except for 6-bit scales and minima, which
+// are stored as bytes. Its columns are whole blocks.
 func TestTiles(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		d = weights.LaidAs(d, &plan.Limits{})
@@ -62,8 +62,7 @@ func TestTilings(t *testing.T) {
 	}
 }
 
-// Weights lie beside each other at multiples of 256 bytes, and one that is used twice
-// lies there once.
+// Weights are at distinct multiples of 256 bytes. A weight that is used twice is stored once.
 func TestWeightsAreApart(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
 		w := weights.NewPlan(p, &plan.Limits{}, weights.StreamSlots)
@@ -84,8 +83,8 @@ func TestWeightsAreApart(t *testing.T) {
 	}
 }
 
-// Every row of every weight travels once, in whole tiles and no more at a time than there
-// is room for.
+// Every row of every weight is copied once, in whole tiles and within the size of the staging
+// buffer.
 func TestChunks(t *testing.T) {
 	big := &tensor.Tensor{Name: "big", DType: tensor.F32, Shape: []int{5003, 4096}}
 	big.Data = make([]byte, 4*big.Elems())
@@ -121,14 +120,14 @@ func TestChunks(t *testing.T) {
 	if row != 33 || weight != 2 {
 		t.Errorf("the chunks end with row %d of weight %d", row, weight)
 	}
-	// No less than a row of tiles travels, however wide it is.
+	// At least one row of tiles is copied at a time, however wide it is.
 	if want := weights.TileRows * 2 << 20; largest != want {
 		t.Errorf("room for %d bytes, want %d", largest, want)
 	}
 }
 
-// Formats without kernels travel as floats of the format in which they lie; what that
-// cannot hold is an error that names the weight and the way out.
+// Formats without kernels are copied as floats in the format of their layout. A value that this
+// format cannot hold is an error that names the weight and the way out.
 func TestWeightsInOtherFormats(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {
@@ -147,7 +146,7 @@ func TestWeightsInOtherFormats(t *testing.T) {
 			if err := tensor.Dequantize(m.Format, got, x.Host); err != nil {
 				t.Fatal(err)
 			}
-			most := 0.0 // parts of a value
+			most := 0.0 // relative error of a value
 			if m.Format == tensor.F16 && activations == tensor.F16 {
 				most = 0x1p-11
 			}
@@ -174,7 +173,7 @@ func TestWeightsInOtherFormats(t *testing.T) {
 	}
 }
 
-// What travels of a weight whose rows are made is what travels of one with data.
+// A weight with derived rows is copied like one with data.
 func TestDerivedWeights(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {

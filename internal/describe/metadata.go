@@ -7,9 +7,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// Metadata is what a file's metadata say of a model whose architecture is not known:
-// what the architecture is called, and the numbers that most architectures share. What
-// they do not say is 0.
+// Metadata returns what a file's metadata say of a model whose architecture is unknown: the name of
+// the architecture, and the numbers that most architectures share. Missing numbers are 0.
 func Metadata(f *modelfile.File) (architecture string, s arch.Spec) {
 	m := f.Meta()
 	architecture, _ = m.String("general.architecture")
@@ -22,7 +21,7 @@ func Metadata(f *modelfile.File) (architecture string, s arch.Spec) {
 	}
 	for _, k := range []struct {
 		to   *int
-		keys [2]string // of GGUF, of config.json
+		keys [2]string // in GGUF, in config.json
 	}{
 		{&s.Layers, [2]string{"block_count", "num_hidden_layers"}},
 		{&s.Hidden, [2]string{"embedding_length", "hidden_size"}},

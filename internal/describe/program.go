@@ -1,5 +1,5 @@
-// Package describe says what a model is and costs, from its files and its program,
-// without loading it.
+// Package describe says what a model is and costs, from its files and its program, without loading
+// it.
 package describe
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Program is a program whose weights have no data, so that it outlives their file:
-// memory can be planned for it, and nothing can be run.
+// A Program is a program whose weights have no data, so that it outlives their file. Memory can be
+// planned for it, but it cannot run.
 type Program struct {
 	*plan.Program
 	Read int64 // bytes of weights that every token reads
 }
 
-// NewProgram is p, whose weights it replaces.
+// NewProgram returns p after replacing its weights by ones without data.
 func NewProgram(p *plan.Program) *Program {
 	read := readByAll(p)
 	for i := range p.Nodes {
@@ -28,12 +28,12 @@ func NewProgram(p *plan.Program) *Program {
 func withoutData(w *tensor.Tensor) *tensor.Tensor {
 	t := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
 	if w.Source != nil {
-		t.Source = noRows{} // backends plan other memory for derived weights
+		t.Source = noRows{} // backends plan memory for derived weights differently
 	}
 	return t
 }
 
-// noRows is the source of derived weights that are only planned with.
+// noRows is the source of derived weights of a Program.
 type noRows struct{}
 
 func (noRows) ReadRows([]byte, int, int) error {
@@ -42,8 +42,8 @@ func (noRows) ReadRows([]byte, int, int) error {
 
 func (noRows) Parts() []*tensor.Tensor { return nil }
 
-// readByAll is the bytes of weights that every token reads: all but tables of
-// embeddings that are not the head too, and of experts as many as a token has.
+// readByAll returns the bytes of weights that every token reads. Tables of embeddings that are not
+// also the head do not count; of experts as many count as a token uses.
 func readByAll(p *plan.Program) int64 {
 	read := map[*tensor.Tensor]int64{}
 	for i := range p.Nodes {
@@ -61,9 +61,8 @@ func readByAll(p *plan.Program) int64 {
 	return total
 }
 
-// TokenBytes is how many bytes choosing one token reads if its sequence holds past
-// tokens before it, with a cache of this format: weights, keys and values, and states per
-// sequence.
+// TokenBytes returns how many bytes one decoded token reads after past tokens of its sequence, with
+// a cache of this format: weights, keys and values, and states per sequence.
 func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 	total := p.Read
 	for _, s := range p.States {
@@ -80,9 +79,9 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 	return total
 }
 
-// TokenProducts is how many multiply-adds one token of a prompt takes in the products
-// with weights: quantized with 8-bit activations, if activations are Q8_0, and the other
-// ones as floats. What is computed for chosen tokens alone does not count.
+// TokenProducts returns the number of multiply-adds of one prompt token in products with weights.
+// quantized counts the products with 8-bit activations, if activations is Q8_0, and floats the
+// others. What is computed only for wanted rows does not count.
 func (p *Program) TokenProducts(activations tensor.DType) (quantized, floats int64) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]

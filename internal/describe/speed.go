@@ -7,17 +7,16 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Speed is how fast a model chooses the tokens of one answer at most. Sizes are bytes
-// of a step of one token, without its keys and values; rates are bytes a second.
+// A Speed is an upper bound of the speed at which a model decodes one answer. Sizes are bytes of a
+// step of one token, without its keys and values; rates are bytes per second.
 type Speed struct {
-	Bandwidth, Link       float64 // of the device's memory, and to it if something streams
-	Read, Copied, Fetched int64   // of weights, of layers that stream, of experts that the device does not keep
-	Step, Rate            float64 // seconds of a step, tokens a second
+	Bandwidth, Link       float64 // of the device's memory; of the link to it, if weights stream
+	Read, Copied, Fetched int64   // weights read; layers copied; experts copied because the device does not keep them
+	Step, Rate            float64 // seconds per step; tokens per second
 }
 
-// Measure measures d and says how fast p runs there within l. Layers are copied while
-// others are computed; experts are fetched before they are used. All experts count as
-// used alike.
+// Measure measures d and returns the speed of p on it within l. Layers are copied while others
+// compute; experts are copied before they are used. All experts count as equally likely.
 func Measure(ctx context.Context, d *backends.Device, p *Program, l plan.Limits) (s Speed, err error) {
 	weights := d.Streaming(p.Program, l)
 	s.Read, s.Copied = p.Read, int64(weights.Streamed)

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// What a [reader] says that a request must be answered with.
+// An expectation holds the results of a request according to a [reader].
 type expected struct {
 	outputs []uint64 // out of the prompt's tokens that are wanted
 	damaged bool     // the prompt
@@ -25,11 +25,11 @@ type answer struct {
 
 }
 
-// A rule is the mask function of a request, without its memory: what is allowed
-// after so many tokens, or an error.
+// A rule is a request's mask function without its memory: it returns the allowed tokens after that
+// many tokens, or an error.
 type rule func(choice, n int, last int32) (open uint64, err error)
 
-// expect reads r with nobody beside it.
+// expect computes the results of r alone.
 func (m *hashModel) expect(r *engine.Request, rule rule) *expected {
 	e := &expected{}
 	read := newReader(m, len(r.Prompt))
@@ -49,7 +49,7 @@ func (m *hashModel) expect(r *engine.Request, rule rule) *expected {
 	return e
 }
 
-// answer is what answer c to r is after the prompt was read.
+// answer returns answer c to r, computed after the prompt.
 func (m *reader) answer(r *engine.Request, c int, rule rule) (a answer) {
 	var known adjusted
 	for _, b := range r.Bias {
@@ -97,7 +97,7 @@ func (m *reader) answer(r *engine.Request, c int, rule rule) (a answer) {
 		last = token
 		if m.read(token); m.damaged {
 			a.err = errDamaged
-			if rule != nil { // which is asked before the token is read
+			if rule != nil { // the rule is called before the token runs
 				if _, err := rule(c, n+1, token); err != nil {
 					a.err = err
 				}
@@ -108,7 +108,7 @@ func (m *reader) answer(r *engine.Request, c int, rule rule) (a answer) {
 	return a
 }
 
-// differs says how got is not result number n of its answer, or nothing.
+// differs describes how got differs from result number n of its answer, or returns "".
 func (e *expected) differs(r *engine.Request, got *engine.Result, n int) string {
 	var out uint64
 	var want plan.Want

@@ -9,8 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// backends are those that real programs are run on, by name. Builds for other
-// hardware have more.
+// backends are the backends that run real programs, by name. Builds for other hardware add more.
 var backends = map[string]func(*testing.T) plan.Backend{
 	"cpu": func(*testing.T) plan.Backend { return cpu.New(2) },
 }
@@ -22,7 +21,7 @@ func onBackends(t *testing.T, test func(t *testing.T, b plan.Backend)) {
 	}
 }
 
-// open is an engine that is looked over and closed when the test ends.
+// open returns an engine that is checked and closed when the test ends.
 func open(t *testing.T, b plan.Backend, p *plan.Program, c engine.Config) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(context.Background(), p, b, c, nil)

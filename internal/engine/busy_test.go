@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A measured backend's steps take a second each, one after the other.
+// The steps of a measured backend take a second each, one after the other.
 type measured struct{ *quick }
 
 func (m measured) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
@@ -33,8 +33,7 @@ func (s measuredStep) Wait(ctx context.Context) (*plan.Result, error) {
 	return s.Step.Wait(ctx)
 }
 
-// An engine is busy while steps are under way, however many at one time, and at no
-// other time.
+// Busy counts the time with steps in flight once, however many there are, and no other time.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &hashModel{windows: []int{0}}

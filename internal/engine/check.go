@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with the engine's books, which is nothing: every page is
-// held as often as tables have it, free or found by its tokens; every history is of
-// someone; the queues are in order. It takes time in proportion to all pages, and may
-// be called by any goroutine at any time.
+// Check verifies the engine's bookkeeping: every page is held as often as it is in tables, and is
+// free or found by its tokens; every node of the history tree is used; the queues are in order. It
+// takes time in proportion to all pages. Any goroutine may call it at any time.
 func (e *Engine) Check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -19,6 +18,17 @@ func (e *Engine) Check() error {
 	c.queue()
 	for _, s := range e.queue.active {
 		c.sequence(s)
+	}
+	flights := slices.Clone(e.flights)
+	if e.begins != nil && !slices.Contains(flights, e.begins) {
+		flights = append(flights, e.begins)
+	}
+	for _, f := range flights {
+		for _, r := range f.restored {
+			if c.holders[r.group][r.page]++; r.node.places[r.group].page != r.page {
+				c.wrong("group %d: page %d is restored for a history that has another", r.group, r.page)
+			}
+		}
 	}
 	for g := range e.pools {
 		c.pool("page", g, e.pools[g], c.holders[g], func(n *node) int32 { return n.places[g].page })
@@ -31,8 +41,8 @@ func (e *Engine) Check() error {
 
 type checker struct {
 	e       *Engine
-	holders [][]int32     // by group and page, of tables
-	uses    map[*node]int // by sequences
+	holders [][]int32     // by group and page: the number of tables with the page
+	uses    map[*node]int // by sequences, children and pages
 	err     error
 }
 
@@ -114,7 +124,7 @@ func (c *checker) sequence(s *sequence) {
 	}
 }
 
-// pool checks p, whose pages are in so many tables, and which nodes find by of.
+// pool checks p. tables holds the number of tables by page; of returns a node's page in p.
 func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*node) int32) {
 	free, idle := 0, 0
 	for i := range p.size() {
@@ -140,10 +150,14 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 		c.wrong("group %d: of each %s %d are free and %d idle, %d and %d are counted", g, what, free, idle, len(p.free), p.idle)
 	}
 	listed := 0
-	end := int32(p.size())
-	for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
-		if listed++; p.pages[i].holders != 0 || p.pages[i].node == nil || p.pages[p.pages[i].next].prev != i {
-			c.wrong("group %d: %s %d is listed as idle", g, what, i)
+	for cost := range int32(costs) {
+		end, worth := int32(p.size())+cost, 0.0
+		for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
+			at := &p.pages[i]
+			if listed++; at.holders != 0 || at.node == nil || p.pages[at.next].prev != i || at.cost != uint8(cost) || at.worth < worth {
+				c.wrong("group %d: %s %d is listed as idle", g, what, i)
+			}
+			worth = at.worth
 		}
 	}
 	if listed != p.idle {
@@ -158,14 +172,14 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 	}
 }
 
-// masks checks that no mask changes that a step under way uses, and that each is found
-// where it is.
+// masks checks that no mask changes while a step in flight uses it, and that each mask is found at
+// its id.
 func (c *checker) masks() {
 	e := c.e
 	uses := make([]int, len(e.masks.slots))
 	for _, f := range e.flights {
 		if f == e.begins {
-			continue // it is about to choose
+			continue // it is about to sample
 		}
 		for _, id := range f.masks {
 			uses[id-1]++

@@ -9,9 +9,9 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A prompt is gone on from as far as every group of states is there: pages of all of it,
-// those of a window, and of what is kept by sequence the last checkpoint, one every 256
-// tokens of a prompt or an answer.
+// A prefix is found as far as every group can continue: all pages of a group that keeps everything,
+// a window's pages, and the last checkpoint of states per sequence, one every 256 tokens of a
+// prompt or an answer.
 func TestCheckpointsAreFound(t *testing.T) {
 	for _, windows := range [][]int{{recurrent}, {0, recurrent}, {40, recurrent, 0}} {
 		scripting(t, engine.Config{Context: 1000, Parallel: 2}, &hashModel{windows: windows}, func(s *script) {
@@ -50,8 +50,8 @@ func TestCheckpointsAreFound(t *testing.T) {
 	}
 }
 
-// Where there are slots for one sequence alone, the oldest goes on and the others wait for
-// it; what is put out goes to the host's memory, and comes back from there.
+// If there are slots for one sequence alone, the oldest one continues and the others wait. Evicted
+// slots go to host memory and are restored.
 func TestSlotsRunShort(t *testing.T) {
 	m := &hashModel{windows: []int{0, recurrent}}
 	scripting(t, engine.Config{Context: 700, Parallel: 3, States: 1, Host: 1 << 20}, m, func(s *script) {
@@ -78,8 +78,8 @@ func TestSlotsRunShort(t *testing.T) {
 	})
 }
 
-// The room for states is shared by slots and pages: each sequence has slots to go on in,
-// and checkpoints as it is longer, up to some.
+// Slots and pages share the room for states: each sequence has slots to continue in, and up to five
+// checkpoints, depending on its length.
 func TestRoomForSlots(t *testing.T) {
 	p := (&hashModel{windows: []int{0, recurrent}}).program()
 	for _, test := range []struct{ context, states, slots int }{

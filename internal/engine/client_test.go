@@ -18,29 +18,29 @@ import (
 )
 
 var (
-	// errEnough is what a client ends a request with.
+	// errEnough is the error that a client ends a request with.
 	errEnough = errors.New("enough")
-	// errMask is what a client's mask function fails with.
+	// errMask is the error of a client's mask function.
 	errMask = errors.New("nothing is known of what may follow")
 )
 
-// A client is who asks, several times.
+// A client sends several requests.
 type client struct {
 	*trial
 	who  uint64
 	rng  *rand.Rand
 	last history // its own last question and answer
 
-	within *client // who asks while it is given results, or nil
+	within *client // the client whose results it is called in, or nil
 }
 
 func (r *trial) client(who uint64) *client {
 	return &client{trial: r, who: who, rng: rand.New(rand.NewPCG(r.seed, 100+who))}
 }
 
-// live is all that a client does.
+// live makes all requests of the client.
 func (c *client) live() {
-	together := c.rng.IntN(4) == 0 // with others
+	together := c.rng.IntN(4) == 0 // with other requests
 	if !together {
 		c.pause(c.rng.IntN(4e6), nil)
 	}
@@ -62,7 +62,7 @@ func (c *client) live() {
 	}
 }
 
-// fill asks for as much as fits, for which no page may be missing.
+// fill asks for as many tokens as fit, so that no page may be missing.
 func (c *client) fill() {
 	for {
 		r := &engine.Request{Prompt: ids(c.rng, c.config.Context), Tokens: 1, Salt: "the last"}
@@ -73,7 +73,7 @@ func (c *client) fill() {
 	}
 }
 
-// length is up to about most, and often beside the end of a page or a chunk.
+// length returns a length up to about most, often next to the end of a page or a chunk.
 func (c *client) length(most int) int {
 	n := 1 + c.rng.IntN(most)
 	if c.rng.IntN(3) == 0 {
@@ -82,21 +82,21 @@ func (c *client) length(most int) int {
 	return n
 }
 
-// prompt is one that nobody has had, or that begins as others did.
+// prompt returns a new prompt, or one with a common beginning.
 func (c *client) prompt(salt string) []int32 {
 	var p []int32
 	switch c.rng.IntN(6) {
 	case 0:
-	case 1: // what all of an application's requests have
+	case 1: // an application's common beginning
 		p = pick(c.rng, c.system...)
-	case 2: // somebody's, from somewhere on
+	case 2: // another request's prompt, from some position on
 		c.mu.Lock()
 		if len(c.past) > 0 {
 			p = pick(c.rng, c.past...).tokens
 			p = p[:c.rng.IntN(len(p)+1)]
 		}
 		c.mu.Unlock()
-	case 3: // the same once more
+	case 3: // the same prompt again
 		c.mu.Lock()
 		if len(c.past) > 0 {
 			h := pick(c.rng, c.past...)
@@ -106,7 +106,7 @@ func (c *client) prompt(salt string) []int32 {
 		if len(p) > 0 {
 			return slices.Clone(p)
 		}
-	default: // the conversation goes on
+	default: // the conversation continues
 		p = c.last.tokens
 	}
 	p = p[:min(len(p), c.config.Context-1)]
@@ -117,7 +117,7 @@ func (c *client) prompt(salt string) []int32 {
 	return slices.Concat(p, ids(c.rng, min(c.length(n), c.config.Context-len(p))))
 }
 
-// request is one of all kinds.
+// request returns a request of any kind.
 func (c *client) request(salt string) *engine.Request {
 	rng := c.rng
 	r := &engine.Request{Prompt: c.prompt(salt), Salt: salt, Priority: pick(rng, 0, 0, 0, 1, -1)}
@@ -144,6 +144,7 @@ func (c *client) request(salt string) *engine.Request {
 		r.Choices = 1 + rng.IntN(4)
 	}
 	r.Trace = rng.IntN(4) == 0
+	r.Ends = r.Trace || len(r.Stop) > 1 // this says nothing about what the client does
 	if rng.IntN(3) == 0 {
 		r.Allowed = pick(rng, c.allowed...)
 	}
@@ -158,7 +159,7 @@ func (c *client) request(salt string) *engine.Request {
 	return r
 }
 
-// room has r ask for tokens that the context has room for.
+// room makes r ask for tokens that fit into the context.
 func (c *client) room(r *engine.Request) {
 	most := c.config.Context - len(r.Prompt) + 1
 	switch c.rng.IntN(8) {
@@ -173,7 +174,7 @@ func (c *client) room(r *engine.Request) {
 	}
 }
 
-// tooMuch asks for one position more than there are.
+// tooMuch makes r ask for one position too many.
 func (c *client) tooMuch(r engine.Request) {
 	r.Tokens, r.Outputs = c.config.Context-len(r.Prompt)+2, nil
 	_, err := c.engine.Run(context.Background(), &r, func(*engine.Result) (bool, error) {
@@ -185,7 +186,7 @@ func (c *client) tooMuch(r engine.Request) {
 	}
 }
 
-// leaving is a context that ends by itself now and then.
+// leaving returns a context that sometimes ends by itself.
 func (c *client) leaving() (context.Context, func()) {
 	if c.rng.IntN(8) > 0 {
 		return context.WithCancel(context.Background())
@@ -203,7 +204,7 @@ func (c *client) leaving() (context.Context, func()) {
 	return ctx, func() { left.Wait(); cancel() }
 }
 
-// rule is what a constraint allows, or nil.
+// rule returns the tokens that a constraint allows, or nil.
 func (c *client) rule() rule {
 	if c.rng.IntN(4) > 0 {
 		return nil
@@ -226,7 +227,7 @@ func (c *client) rule() rule {
 	}
 }
 
-// An asking is one request while it is answered.
+// An asking is a request while it runs.
 type asking struct {
 	*client
 	r       *engine.Request
@@ -236,16 +237,16 @@ type asking struct {
 	outputs int   // given
 	given   []int // tokens, by answer
 	ended   []bool
-	quit    []int // by answer, after how many tokens nobody wants more; 0: never
-	enough  int   // after how many results
+	quit    []int // by answer: after how many tokens the client ends it; 0 for never
+	enough  int   // results after which the request ends
 	how     string
 	cancel  context.CancelFunc
 	slow    bool
 	results int
-	over    bool // nobody wants results any longer
+	over    bool // no more results are wanted
 }
 
-// ask asks for r and says whether there is an answer to go on from.
+// ask runs r and reports whether its answer can be continued.
 func (c *client) ask(r *engine.Request) bool {
 	a := &asking{client: c, r: r, rule: c.rule()}
 	if a.rule != nil {
@@ -283,7 +284,7 @@ func (c *client) ask(r *engine.Request) bool {
 		i := c.rng.IntN(len(a.want.answers))
 		c.last = history{salt: r.Salt, tokens: slices.Concat(r.Prompt, a.want.answers[i].tokens[:a.given[i]])}
 	}
-	// It is the client's again.
+	// r belongs to the client again.
 	for _, x := range [][]int32{r.Prompt, r.Stop} {
 		for i := range x {
 			x[i] = -1
@@ -294,7 +295,7 @@ func (c *client) ask(r *engine.Request) bool {
 	return ok
 }
 
-// statistics looks at what r's caller is told of it.
+// statistics checks the Stats of r's results.
 func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
 	most := min(shared, len(r.Prompt)-1)
 	if len(r.Outputs) > 0 {
@@ -340,7 +341,7 @@ func (a *asking) mask(choice int, chosen []int32, mask []uint32) error {
 	want := a.want.answers[choice].tokens
 	if len(chosen) > len(want) || !slices.Equal(chosen, want[:len(chosen)]) {
 		if len(chosen) > len(want) && slices.Equal(chosen[:len(want)], want) {
-			mask[0] = 3 // what is forced goes beyond the answer's end
+			mask[0] = 3 // forced tokens go beyond the answer's end
 			return nil
 		}
 		a.broken("client %d: a mask is asked for after %d, answer %d is %d", a.who, chosen, choice, want)
@@ -355,7 +356,7 @@ func (a *asking) mask(choice int, chosen []int32, mask []uint32) error {
 	return err
 }
 
-// yield is given every result. Tokens that were forced count as if chosen one by one.
+// yield checks every result. Forced tokens count as if they were sampled one by one.
 func (a *asking) yield(got *engine.Result) (bool, error) {
 	for i, id := range got.Forced {
 		one := *got
@@ -371,7 +372,7 @@ func (a *asking) yield(got *engine.Result) (bool, error) {
 	return a.one(&last)
 }
 
-// one is given a token, or an output of the prompt.
+// one checks a token, or an output of the prompt.
 func (a *asking) one(got *engine.Result) (bool, error) {
 	a.seen.results.Add(1)
 	if got.Choice < 0 || got.Choice >= len(a.given) || a.over || a.want.damaged && got.Chosen || a.ended[got.Choice] && got.Chosen {
@@ -382,7 +383,7 @@ func (a *asking) one(got *engine.Result) (bool, error) {
 	if got.Chosen {
 		n = &a.given[got.Choice]
 		if w := &a.want.answers[got.Choice]; a.forces && *n == len(w.tokens) && errors.Is(w.err, errDamaged) {
-			return true, nil // what is forced need not have been run
+			return true, nil // forced tokens need not have run
 		}
 	}
 	if d := a.want.differs(a.r, got, *n); d != "" {
@@ -400,7 +401,7 @@ func (a *asking) one(got *engine.Result) (bool, error) {
 		a.pause(a.rng.IntN(200e3), nil)
 	}
 	if a.within == nil && a.who < 1<<20 && a.rng.IntN(300) == 0 {
-		// Something else is asked for first.
+		// Make another request first.
 		other := &client{trial: a.trial, who: a.who, rng: a.rng, within: a.client, last: a.last}
 		other.ask(other.request(a.r.Salt))
 	}
@@ -426,8 +427,8 @@ func (a *asking) one(got *engine.Result) (bool, error) {
 	return true, nil
 }
 
-// misattributed says how the time by layer of a result is not that of the steps that
-// it comes from, as far as one step is known from their sum.
+// misattributed describes how a result's times by layer differ from those of its steps, as far as
+// the sum determines one step.
 func (a *asking) misattributed(got *engine.Result) string {
 	if wanted := a.r.Trace && got.Chosen; (got.Trace != nil) != wanted {
 		return fmt.Sprintf("%+v; wanted: %v", got.Trace, wanted)
@@ -458,16 +459,16 @@ func (a *asking) misattributed(got *engine.Result) string {
 	return ""
 }
 
-// judge says whether a request that ended with err had a reason to.
+// judge checks whether a request that ended with err had a reason to.
 func (a *asking) judge(ctx context.Context, err error, troubled int) bool {
 	c := a.client
-	for i := range a.given { // what ended by itself
+	for i := range a.given { // the answers that ended by themselves
 		if len(a.want.answers) > 0 && a.want.answers[i].err == nil && a.given[i] == len(a.want.answers[i].tokens) {
 			a.ended[i] = true
 		}
 	}
-	// fails says that an answer that nobody has ended fails with an error, and that all
-	// of its tokens were given.
+	// fails reports whether an answer that the client did not end fails with an error after all its
+	// tokens.
 	fails := func(err error) bool {
 		for i := range a.want.answers {
 			w := &a.want.answers[i]

@@ -1,51 +1,63 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
-// The shape of steps and pages.
+// The sizes of steps and pages.
 const (
 	pageTokens  = 32
-	chunkTokens = 256 // of prompts, at most, in one step
-	chunkRows   = 16  // outputs of prompts, at most, in one step
-	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
+	chunkTokens = 256 // default for the prompt tokens in one step, at most
+	chunkRows   = 16  // outputs of prompts in one step, at most
+	stepsAhead  = 2   // steps in flight: while one runs, the next is ready
 
-	// wholeTokens are those that have room in a step of a program that reads sequences
-	// as a whole, where one sequence of the context does not need more.
+	// wholeTokens is the room of a step, in tokens, for a program that reads sequences as a whole,
+	// unless one sequence of the context needs more.
 	wholeTokens = 1024
 )
 
-// Config is what an engine is sized by.
+// A Config holds the sizes of an engine.
 type Config struct {
 	Context  int // positions of one sequence, at most
 	Parallel int // sequences in one step, at most
-	// States are the bytes that pools of pages may take. 0: room for Parallel
-	// sequences of Context positions each. What is less than one sequence of Context
-	// positions takes counts as that.
+	// States bounds the pools of pages, in bytes. If 0, there is room for Parallel sequences of
+	// Context positions each. The pools always hold one sequence of Context positions.
 	States int
-	// Host are the bytes of host memory for pages that the pools have no room for. 0:
-	// none.
-	Host  int
+	// Host bounds the host memory for evicted pages, in bytes. If 0, there is none.
+	Host int
+	// Kept keeps pages from the end of one engine to the start of the next; nil keeps none.
+	Kept *Kept
+	// Chunk is the most prompt tokens in a step; 0 means 256. A step of prompts alone has as many
+	// as make the device fast, 256 or more.
+	Chunk int
+	// Gap is the longest time that a step with both decode and prefill should take: every decoding
+	// sequence waits that long for its next token. Chunks of prompts are sized for it by the
+	// measured time of steps, but not below 32 tokens. 0 means 100 ms.
+	Gap   time.Duration
 	Cache tensor.DType // of keys and values
-	// Activations are what weights are multiplied with: F32, or what the backend rounds
-	// to, see [plan.Backend].
+	// Activations is the type that weights are multiplied with: F32, or the type that the backend
+	// rounds to, see [plan.Backend].
 	Activations tensor.DType
 
 	Weights, Pinned int  // as in [plan.Limits]
 	Observed        bool // likewise
 
-	Watch *Watch // nil: nobody
+	Watch *Watch // or nil
 }
 
-// check says whether c can be counted with.
+// check returns an error if c's values are out of range.
 func (c Config) check() error {
-	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-chunkTokens {
+	if c.Chunk < 0 || c.Chunk > math.MaxInt32/2 || c.Gap < 0 {
+		return fmt.Errorf("engine: a chunk of %d tokens with a gap of %v does not exist", c.Chunk, c.Gap)
+	}
+	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-c.chunk() {
 		return fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
 	if c.States < 0 || c.Host < 0 {
@@ -54,12 +66,24 @@ func (c Config) check() error {
 	return nil
 }
 
-// Limits are the sizes that c takes of p. Beside a chunk of prompts there is room
-// for a token of every other sequence, and beside outputs of prompts for a token
-// that each sequence chooses, so that none waits for another.
+func (c Config) chunk() int { return cmp.Or(c.Chunk, chunkTokens) }
+
+// prompts returns the most prompt tokens in a step: the context of one sequence, or of all
+// sequences if Chunk is above the default.
+func (c Config) prompts() int {
+	n := c.Context
+	if c.chunk() > chunkTokens {
+		n *= c.Parallel
+	}
+	return min(c.chunk(), n)
+}
+
+// Limits returns the limits for p. A step has room for a chunk of prompts and one token of every
+// other sequence, and for outputs of prompts and one sampled token of every sequence, so that no
+// sequence waits for another.
 //
-// Where the program reads sequences as a whole, a step has room for the longest, and
-// for an output of every token.
+// If the program reads sequences as a whole, a step has room for the longest, and for an output of
+// every token.
 func (c Config) Limits(p *plan.Program) plan.Limits {
 	if p.Whole {
 		tokens := max(c.Context, min(wholeTokens, c.Parallel*c.Context))
@@ -69,16 +93,16 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 	}
 	others := c.Parallel - 1
 	l := plan.Limits{
-		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
+		Tokens: c.prompts() + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
 		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
 	l.Pages = c.pages(p, &l)
 	return l
 }
 
-// pages are those of each group: what the longest run of tokens takes for which
-// Parallel sequences have room beside each other, and at least what one sequence of
-// Context positions does.
+// pages returns the number of pages of each group. It finds the longest length that fits into
+// c.States for Parallel sequences, and returns at least the pages of one sequence of Context
+// positions.
 func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 	n := make([]int, len(p.Groups))
 	cost := func(each int) float64 {
@@ -93,7 +117,7 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 		}
 		return total
 	}
-	all := pagesOf(c.Context) + 1 // no group has more of one sequence
+	all := pagesOf(c.Context) + 1 // no group has more for one sequence
 	if c.States > 0 {
 		all = sort.Search(all, func(each int) bool { return cost(each+1) > float64(c.States) })
 	}
@@ -101,8 +125,8 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 	return n
 }
 
-// hostPages is how many pages of each group the host's memory has room for: of
-// unlike groups as many as their pools are to each other.
+// hostPages returns how many pages of each group fit into c.Host bytes, in the ratio of the pools'
+// sizes.
 func (c Config) hostPages(p *plan.Program, l *plan.Limits) ([]int, error) {
 	total, err := l.StateBytes(p)
 	if err != nil {
@@ -115,14 +139,14 @@ func (c Config) hostPages(p *plan.Program, l *plan.Limits) ([]int, error) {
 	return n, nil
 }
 
-// Memory is what an engine takes on a backend, in bytes.
+// Memory is what an engine needs on a backend, in bytes.
 type Memory struct {
-	Weights int // beside those of the program
+	Weights int // in addition to the program's own
 	States  int
 	Scratch int // of a step
 }
 
-// Memory is what p takes on b.
+// Memory returns the memory that p needs on b.
 func (c Config) Memory(p *plan.Program, b plan.Backend) (m Memory, err error) {
 	if err := c.check(); err != nil {
 		return Memory{}, err

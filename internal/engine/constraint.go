@@ -9,44 +9,42 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A Constraint says what may follow the tokens of an answer. The engine calls Next on a
-// goroutine of its own, one call at a time, while the forward pass that reads the last
-// token runs.
+// A Constraint returns the tokens that may follow an answer's tokens. The engine calls Next on a
+// separate goroutine, one call at a time, while the forward pass of the last token runs.
 type Constraint interface {
-	// Next is told the tokens chosen since it was called last; none before the first. It
-	// sets in mask [vocab/32, rounded up], which is zero, a bit for each token that may
-	// follow. If force is set, it may return tokens that must follow these, and mask then is
-	// of what follows them. An error ends the answer after the tokens forced.
+	// Next gets the tokens sampled since the last call; none before the first. It sets a bit in
+	// mask [vocab/32, rounded up], which is zero, for each token that may follow. If force is set,
+	// it may return tokens that must follow, and mask then is for the token after them. An error
+	// ends the answer after the forced tokens.
 	Next(chosen []int32, force bool, mask []uint32) (forced []int32, err error)
 }
 
-// A constraint is that of one answer, with its mask. The engine's mutex guards what
-// changes.
+// A constraint holds the Constraint of one answer and its mask. The engine's mutex guards its
+// variable fields.
 type constraint struct {
 	Constraint
-	told  int      // tokens that it knows
-	mask  []uint32 // of the token after the last one known, if ready
+	told  int      // number of tokens that were passed to Next
+	mask  []uint32 // for the token after the last known one, if ready
 	ready bool
-	busy  bool // Next is being called
-	slow  int  // quick masks to come before steps wait for one again
+	busy  bool // Next is running
+	slow  int  // fast masks needed before steps wait for this one again
 }
 
-// A step waits maskPatience for a mask after the step before is done. A sequence whose
-// mask is not ready by then leaves the step, and further steps do not wait for its masks
-// until quickMasks in a row took less than half of that.
+// A step waits maskPatience for a mask after the previous step is done. A sequence whose mask is
+// later leaves the step. No step waits for its masks until quickMasks in a row took less than half
+// of that time.
 const (
 	maskPatience = 5 * time.Millisecond
 	quickMasks   = 16
 )
 
-// mayWait says that a step may wait for the next mask.
+// mayWait reports whether a step may wait for the next mask.
 func (c *constraint) mayWait() bool { return c.ready || c.slow == 0 }
 
-// forces says that tokens which must follow need not be chosen: nothing is wanted of
-// their rows.
+// forces reports whether forced tokens skip sampling: the caller wants no output of their rows.
 func (r *Request) forces() bool { return r.Want == 0 && !r.Trace }
 
-// ask has the constraint of s say what may follow. The caller does not hold e.mu.
+// ask calls Next of the constraint of s. The caller does not hold e.mu.
 func (e *Engine) ask(s *sequence, chosen []int32) (forced []int32, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -57,8 +55,7 @@ func (e *Engine) ask(s *sequence, chosen []int32) (forced []int32, err error) {
 	return s.constraint.Next(chosen, len(chosen) > 0 && s.run.forces(), s.constraint.mask)
 }
 
-// constrainFirst finds the masks of the first tokens of w, whose answers are not in the
-// queue yet.
+// constrainFirst computes the masks for the first tokens of w, whose answers are not queued yet.
 func (e *Engine) constrainFirst(w *run) error {
 	for _, s := range w.answers {
 		if s.constraint == nil {
@@ -72,7 +69,7 @@ func (e *Engine) constrainFirst(w *run) error {
 	return nil
 }
 
-// setMask completes the mask of what follows the tokens of s.
+// setMask completes the mask for the token after the tokens of s.
 func (e *Engine) setMask(s *sequence) {
 	c := s.constraint
 	if m := s.run.allowed(s.chosen()); m != nil {
@@ -83,8 +80,8 @@ func (e *Engine) setMask(s *sequence) {
 	c.told, c.ready = s.chosen(), true
 }
 
-// constrain finds the mask of what follows the tokens of s. The caller holds e.mu, and
-// lets go of it for that.
+// constrain computes the mask for the token after the tokens of s. The caller holds e.mu, which
+// constrain releases while it asks.
 func (e *Engine) constrain(s *sequence) {
 	c := s.constraint
 	begun := time.Now()
@@ -110,7 +107,7 @@ func (e *Engine) constrain(s *sequence) {
 	}
 }
 
-// constrainSoon is constrain on another goroutine. The caller holds e.mu.
+// constrainSoon runs constrain on another goroutine. The caller holds e.mu.
 func (e *Engine) constrainSoon(s *sequence) {
 	s.constraint.busy = true
 	go func() {
@@ -120,7 +117,7 @@ func (e *Engine) constrainSoon(s *sequence) {
 	}()
 }
 
-// force appends tokens that must follow those of s, and hands them to its caller.
+// force appends forced tokens to those of s, and sends them to its caller.
 func (e *Engine) force(s *sequence, ids []int32) {
 	got := result{Result: Result{Choice: s.choice, Chosen: true, Index: s.chosen(), Stats: s.run.stats}}
 	now := time.Now()
@@ -150,14 +147,14 @@ func (e *Engine) force(s *sequence, ids []int32) {
 	}
 }
 
-// A lateMask is one that a step's row has when the step chooses its tokens.
+// A lateMask is the mask of a row, set just before the step samples.
 type lateMask struct {
 	part int
 	id   int32
 }
 
-// choose has f, the step submitted last, choose its tokens, when the step before is done
-// and the masks are ready. The caller holds e.mu.
+// choose makes f, the step submitted last, sample its tokens, once the previous step is done and
+// the masks are ready. The caller holds e.mu.
 func (e *Engine) choose(f *flight) {
 	for len(e.flights) > 1 {
 		e.await()
@@ -194,7 +191,7 @@ func (e *Engine) choose(f *flight) {
 	}
 }
 
-// maskLater has the row of the next part of f, of s, choose by a mask that is not known
+// maskLater returns the id of a mask for the row of s, in the next part of f. The mask is not known
 // yet.
 func (e *Engine) maskLater(f *flight) int32 {
 	id, _ := e.masks.take(nil)
@@ -204,7 +201,7 @@ func (e *Engine) maskLater(f *flight) int32 {
 	return id
 }
 
-// anything is a mask that allows all tokens.
+// anything returns a mask that allows all tokens.
 func (e *Engine) anything() []uint32 {
 	if e.all == nil {
 		e.all = slices.Repeat([]uint32{math.MaxUint32}, e.program.MaskWords())
@@ -212,7 +209,7 @@ func (e *Engine) anything() []uint32 {
 	return e.all
 }
 
-// awaitMasks waits until the masks of f are ready, but no longer than maskPatience.
+// awaitMasks waits until the masks of f are ready, at most for maskPatience.
 func (e *Engine) awaitMasks(f *flight) {
 	var timer *time.Timer
 	expired := false

@@ -10,18 +10,18 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A masking says what may follow the tokens of an answer.
+// A masking returns the tokens that may follow an answer's tokens.
 type masking func(choice int, chosen []int32, mask []uint32) error
 
 // by constrains every answer of a request by f.
 func (f masking) by(choice int) engine.Constraint { return &masked{f: f, choice: choice} }
 
-// masked is a constraint that asks a function.
+// A masked is a constraint that calls a function.
 type masked struct {
 	f      masking
 	choice int
 	chosen []int32
-	forces bool // what alone may follow is forced
+	forces bool // tokens without alternative are forced
 }
 
 func (m *masked) Next(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
@@ -39,7 +39,7 @@ func (m *masked) Next(chosen []int32, force bool, mask []uint32) (forced []int32
 	}
 }
 
-// only is the one token that a mask allows, or -1.
+// only returns the only token that a mask allows, or -1.
 func only(mask []uint32) int32 {
 	id := int32(-1)
 	for i, word := range mask {
@@ -54,8 +54,8 @@ func only(mask []uint32) int32 {
 	return id
 }
 
-// A constraint that takes long keeps others waiting once, and no longer than its patience;
-// then steps go on without its answer until its masks are ready.
+// A slow constraint delays others once, and no longer than maskPatience. Then steps run without its
+// sequence until its masks are fast again.
 func TestSlowConstraint(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		rule := masking(func(_ int, chosen []int32, mask []uint32) error {
@@ -80,7 +80,7 @@ func TestSlowConstraint(t *testing.T) {
 	})
 }
 
-// Tokens that must follow take no steps of their own.
+// Forced tokens take no steps of their own.
 func TestForcedTokens(t *testing.T) {
 	for _, test := range []struct {
 		what                string
@@ -88,7 +88,7 @@ func TestForcedTokens(t *testing.T) {
 		tokens, stop, steps int
 		answer              []int32
 	}{
-		// The device chooses 0 where it may; 1 to 6 are forced after the first token.
+		// The device samples 0 if allowed; 1 to 6 are forced after the first token.
 		{"forced", 0, 10, -1, 4, []int32{0, 1, 2, 3, 4, 5, 6, 0, 0, 0}},
 		{"the answer's last token is one of them", 0, 5, -1, 1, []int32{0, 1, 2, 3, 4}},
 		{"one of them ends the answer", 0, 10, 4, 1, []int32{0, 1, 2, 3, 4}},

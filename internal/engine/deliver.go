@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// deliver hands the results of a part to its caller.
+// deliver sends the results of a part to its caller.
 func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	s := p.sequence
 	if s.placed && s.places == p.places {
@@ -19,7 +19,7 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	last := p.row + p.rows - 1
 	for i := p.row; i <= last; i++ {
 		if i == last && p.chooses && (p.void || p.end < len(s.tokens)) {
-			s.ahead.Add(-1) // the token is known, or chosen in a later step
+			s.ahead.Add(-1) // the token is known already, or a later step samples it
 			continue
 		}
 		got := result{Result: Result{

@@ -1,11 +1,11 @@
-// Package engine runs many requests on one executable: a token of each answer under
-// way and chunks of prompts in every step. It gives out the pages of their states,
-// finds those again that were computed before, and takes them from the youngest
-// where they run short. It knows token ids only: no text, no architecture, no
-// hardware.
+// Package engine runs many requests on one executable: every step has one token of each decoding
+// sequence and chunks of prompts. It allocates the pages of their states, finds cached prefixes,
+// and preempts the last sequences if pages run short. It knows token ids only: no text, no
+// architecture, no hardware.
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,56 +16,64 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An Engine serves many goroutines. One goroutine of its own makes all steps.
+// An Engine serves many goroutines. One scheduler goroutine makes all steps.
 type Engine struct {
 	program *plan.Program
 	config  Config
 	limits  plan.Limits
 	exe     plan.Executable // used by the scheduler alone
 	closing atomic.Bool
-	idle    atomic.Bool   // the scheduler has nothing to do, or is about to see
+	idle    atomic.Bool   // the scheduler has no work, or is about to check
 	ended   chan struct{} // closed when the scheduler has ended
 	failure error         // of closing the executable
 
 	mu      sync.Mutex
-	work    *sync.Cond // there may be something to submit, or the end
-	masked  *sync.Cond // a constraint was asked
+	work    *sync.Cond // signaled when there may be something to submit, or at the end
+	masked  *sync.Cond // signaled when a constraint has returned
+	seen    *sync.Cond // signaled when a caller that may end its answer has taken a result
 	queue   queue
-	flights []*flight // under way; the oldest first
-	begins  *flight   // is given to the executable now, or nil
+	flights []*flight // in flight; the oldest first
+	begins  *flight   // being submitted or made to sample, or nil
 	steps   uint64    // submitted
-	done    uint64    // the last that is
-	spare   []*flight // for others to use
+	done    uint64    // number of the last step that is done
+	spare   []*flight // for reuse
 	pace    pace
-	setup   plan.Setup // of the executable, when it was last asked
+	stops   bool       // chunks end at checkpoints, see [sequence]
+	order   []claim    // scratch of setQuotas
+	setup   plan.Setup // of the executable, after the last step was submitted
 
-	watching watching // the scheduler's alone
+	watching watching // used by the scheduler alone
 
 	masks  maskTable
 	all    []uint32 // see anything
 	tree   tree
-	pools  []*pool    // by group, of the device's pages
-	host   []*pool    // by group, of the host's
-	memory [][][]byte // of these, nil where none was needed yet
+	pools  []*pool    // pages on the device, by group
+	host   []*pool    // pages of host memory, by group
+	memory [][][]byte // of the host pages, by group; nil until first used
 
-	matched  []*node // see match
-	spans    []int   // see match
+	pageBytes []int // by group
+
+	matched  []*node     // see match
+	frozen   []*sequence // see cold; in the step being made
+	spans    []int       // see match
 	measures measures
 }
 
-// ErrClosed says that the engine was closed.
+// ErrClosed reports that the engine was closed.
 var ErrClosed = errors.New("the model is closed")
 
-// New compiles p on b, which loads its weights.
+// New compiles p on b, which loads its weights, and starts the scheduler.
 func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded plan.Loaded) (*Engine, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
+		pace:  pace{gap: cmp.Or(c.Gap, gap)},
+		stops: slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence }),
 		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
-	e.work, e.masked = sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)
 	if err != nil {
 		return nil, err
@@ -75,19 +83,27 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e.setup = e.exe.Setup()
 	for g, n := range e.limits.Pages {
+		size, err := e.limits.PageBytes(p, g)
+		if err != nil {
+			return nil, errors.Join(err, e.exe.Close())
+		}
+		e.pageBytes = append(e.pageBytes, size)
 		e.pools = append(e.pools, newPool(n))
 		e.host = append(e.host, newPool(host[g]))
 		e.memory = append(e.memory, make([][]byte, host[g]))
+	}
+	if c.Kept != nil {
+		e.recall(c.Kept)
 	}
 	go e.schedule()
 	return e, nil
 }
 
-// Context is the number of positions of one sequence.
+// Context returns the most positions of one sequence.
 func (e *Engine) Context() int { return e.config.Context }
 
-// Close ends what waits or runs with [ErrClosed], waits for the steps under way
-// and frees everything.
+// Close ends waiting and running requests with [ErrClosed], waits for the steps in flight and frees
+// all memory.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closing.Store(true)
@@ -100,10 +116,10 @@ func (e *Engine) Close() error {
 	return e.failure
 }
 
-// shut frees what is the executable's.
+// shut frees host memory and the executable.
 func (e *Engine) shut() error { return errors.Join(e.freeHost(), e.exe.Close()) }
 
-// ended is err, or where ctx has ended both its error and the cause of that.
+// ended returns err, or if ctx has ended, its error and its cause.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // modelVocab is the vocabulary of [plantest.Model].
 const modelVocab = 97
 
-// tokens are a prompt of that model.
+// tokens returns a prompt for that model.
 func tokens(n, step int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
@@ -34,7 +34,7 @@ func tokens(n, step int) []int32 {
 	return ids
 }
 
-// An answered request is what its caller was given.
+// An answered holds the results of a request.
 type answered struct {
 	outputs [][]float32 // logits, in order
 	tokens  [][]int32   // by answer
@@ -44,7 +44,7 @@ type answered struct {
 	stats   engine.Stats
 }
 
-// ask runs r. Where more is not nil it says whether the answer goes on.
+// ask runs r. If more is not nil, it reports whether the answer continues.
 func ask(ctx context.Context, e *engine.Engine, r *engine.Request, more func(*engine.Result) bool) (*answered, error) {
 	n := max(1, r.Choices)
 	a := &answered{tokens: make([][]int32, n), logits: make([][][]float32, n), logs: make([][]float32, n), stopped: make([]bool, n)}
@@ -70,7 +70,7 @@ func ask(ctx context.Context, e *engine.Engine, r *engine.Request, more func(*en
 	return a, err
 }
 
-// An oracle says what a program computes of one sequence, in steps of its own.
+// An oracle computes a program for one sequence, in steps of its own.
 type oracle struct {
 	runner *plantest.Runner
 	mu     sync.Mutex
@@ -90,7 +90,7 @@ func newOracle(t *testing.T, b plan.Backend, p *plan.Program, context int, c eng
 	return &oracle{runner: r}
 }
 
-// logits are those of every token, of a prompt and what follows it.
+// logits returns the logits of every token of a sequence.
 func (o *oracle) logits(ids []int32, prompt int) ([][]float32, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,8 +101,8 @@ func (o *oracle) logits(ids []int32, prompt int) ([][]float32, error) {
 	return s.Logits, err
 }
 
-// differs says how a is not what r is answered with, however it was cut, shared,
-// moved and put off.
+// differs describes how a differs from the right answers to r, however r was cut, shared, moved and
+// preempted.
 func (o *oracle) differs(r *engine.Request, a *answered) error {
 	for c, chosen := range a.tokens {
 		if r.Tokens == 0 {
@@ -143,7 +143,7 @@ func (o *oracle) differs(r *engine.Request, a *answered) error {
 	return nil
 }
 
-// choice is the token that answer c to r has after all, of these logits.
+// choice returns the token that answer c to r has after all, given these logits.
 func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, error) {
 	var adjust []sample.Adjustment
 	chosen := all[len(r.Prompt):]
@@ -185,7 +185,7 @@ func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, err
 	return s.Token(logits, &p, mask, adjust, -1, len(all))
 }
 
-// requests are of all kinds, many of which begin as others do.
+// requests returns requests of all kinds, many of which share beginnings.
 func requests(rng *rand.Rand, n, context int) []*engine.Request {
 	system := tokens(150, 5)
 	odd := &engine.Mask{Words: []uint32{0xaaaaaaaa, 0xaaaaaaaa, 0xaaaaaaaa, 1}}
@@ -229,9 +229,8 @@ func requests(rng *rand.Rand, n, context int) []*engine.Request {
 	return all
 }
 
-// Requests beside others, whose beginnings are shared, whose pages are taken away,
-// go to the host's memory and come back, are answered bit for bit as the model
-// answers each alone.
+// Requests run beside others share beginnings, lose pages, and move to host memory and back. Their
+// answers equal, bit for bit, those of the model to each alone.
 func TestAnswersAreTheModels(t *testing.T) {
 	for _, c := range []engine.Config{
 		{Cache: tensor.F32},
@@ -274,8 +273,7 @@ func TestAnswersAreTheModels(t *testing.T) {
 	}
 }
 
-// What was computed before is found again, as far as it is the same, and changes
-// nothing.
+// The common part of a request's tokens is found in the cache, and changes no result.
 func TestPrefixIsFound(t *testing.T) {
 	onBackends(t, func(t *testing.T, b plan.Backend) {
 		p := plantest.Model(t, nil)
@@ -320,8 +318,7 @@ func TestPrefixIsFound(t *testing.T) {
 	})
 }
 
-// Several answers to one request are those to several requests, and the prompt is
-// run once.
+// Several answers to one request equal the answers to several requests, and the prompt runs once.
 func TestChoices(t *testing.T) {
 	onBackends(t, func(t *testing.T, b plan.Backend) {
 		e := open(t, b, plantest.Model(t, nil), engine.Config{Context: 400, Parallel: 3, Cache: tensor.F16})
@@ -344,7 +341,7 @@ func TestChoices(t *testing.T) {
 				t.Errorf("answer %d is the first once more", i)
 			}
 		}
-		// One is enough of the third, and it alone ends.
+		// One token of the third answer is enough, and that answer alone ends.
 		some, err := ask(t.Context(), e, r, func(got *engine.Result) bool { return got.Choice != 2 || got.Index < 4 })
 		if err != nil {
 			t.Fatal(err)
@@ -361,7 +358,7 @@ func TestChoices(t *testing.T) {
 	})
 }
 
-// What cannot be computed ends the request that it is of, and no other.
+// A failed computation ends its own request only.
 func TestNotFinite(t *testing.T) {
 	const bad = 13
 	onBackends(t, func(t *testing.T, b plan.Backend) {
@@ -396,7 +393,7 @@ func TestNotFinite(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				// It is the first token that is chosen.
+				// It is the first sampled token.
 				r := &engine.Request{Prompt: tokens(3, 3), Tokens: 5, Bias: []sample.Adjustment{{Token: bad, Bias: 1e30}}}
 				if a, err := ask(t.Context(), e, r, nil); !errors.Is(err, plan.ErrNotFinite) || len(a.tokens[0]) > 1 {
 					t.Errorf("error %v after %v, want that of a value that is not finite", err, a.tokens[0])
@@ -421,8 +418,8 @@ func TestNotFinite(t *testing.T) {
 	})
 }
 
-// poison makes what the first norm computes of a token infinite: a weight of that
-// norm is as large as float32 has them, and the other tokens have nothing there.
+// poison makes the output of the first norm infinite for one token: a weight of the norm is the
+// largest float32, and the other tokens have zeros in that column.
 func poison(t *testing.T, p *plan.Program, id int) {
 	t.Helper()
 	const column = 5

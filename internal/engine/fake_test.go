@@ -22,68 +22,68 @@ var (
 	errRefused = errors.New("the device took no step")
 )
 
-// A fake is a backend, its only executable and its device, which runs steps of a
-// [hashModel] on a goroutine of its own in the order of Submit. It checks that
-// whoever drives it keeps to what [plan.Executable] and [plan.Step] ask for. Whose a
-// page is it does not know: one that is not a sequence's own changes its tokens.
+// A fake is a backend, its only executable and its device. It runs the steps of a [hashModel] on
+// one goroutine, in the order of Submit. It checks that its caller follows the rules of
+// [plan.Executable] and [plan.Step]. It does not know the owner of a page: a page of another
+// sequence changes the tokens.
 type fake struct {
 	model  *hashModel
-	broken func(format string, a ...any)      // tells of a rule that was broken
-	pause  func(n int, hurry <-chan struct{}) // n nanoseconds, or until hurry
-	verify func() error                       // called at every Submit; nil: nothing to call
-	lose   func(*plan.Batch) bool             // whether a step is lost; nil: as trouble says
-	room   int                                // bytes of the host's memory at most
+	broken func(format string, a ...any)      // called if a rule is broken
+	pause  func(n int, hurry <-chan struct{}) // waits n nanoseconds, or until hurry
+	verify func() error                       // called at every Submit, or nil
+	lose   func(*plan.Batch) bool             // whether a step is lost; if nil, trouble decides
+	room   int                                // bytes of host memory at most
 
 	p   *plan.Program
 	lim plan.Limits
 
-	// The device's own.
+	// Used by the device alone.
 	pools   [][]uint64 // by group
-	sampled []int32    // by the step before
+	sampled []int32    // by the previous step
 	outs    []uint64
 	sums    []uint64
-	delay   *rand.Rand // how long steps take
+	delay   *rand.Rand // of steps
 
-	busy    sync.Mutex // held by who uses the executable
+	busy    sync.Mutex // held by the caller that uses the executable
 	writes  [][]writer // by group and page
 	checked int
 
 	mu              sync.Mutex
 	rng             *rand.Rand
-	trouble         int // of so many steps one is lost and one refused; 0: none
+	trouble         int // one of that many steps is lost, and one refused; 0 for none
 	queue           chan *fakeStep
-	hurry           chan struct{} // closed when somebody waits for the end: they may hold locks, which stop a test's time
+	hurry           chan struct{} // closed when a caller waits for the end: callers may hold locks, which stop a test's time
 	ended           chan struct{}
 	closed          bool
-	late            *fakeStep // submitted last, before it may choose
+	late            *fakeStep // submitted last, before it may sample
 	steps           int
 	tokens          int
 	under           int     // steps not done
-	troubled        int     // sequences of steps that were lost or refused
-	rows            []int32 // of the step submitted last, the position of each row that chooses a token; -1 for others
+	troubled        int     // sequences of lost or refused steps
+	rows            []int32 // by row of the last step: position of a row that samples, or -1
 	masks           map[int32][]uint32
-	masked          map[int32]int // by mask, rows of steps that were not waited for
+	masked          map[int32]int // by mask: rows of steps that were not waited for
 	hosts           []*hostBlock
-	bytes           int // of them
-	left            int // bytes that nobody had given back at Close
+	bytes           int // of host memory
+	left            int // bytes not freed at Close
 	saves, restores int
-	rowsOf          map[int64][]fakeRow // of each traced step, by its number
+	rowsOf          map[int64][]fakeRow // by traced step
 }
 
-// A fakeRow is a token that a step chose.
+// A fakeRow is a token that a step sampled.
 type fakeRow struct {
-	position int // that it follows
+	position int // of the token before it
 	token    int32
 }
 
-// A writer is the sequence that writes a page, which was the check of that number.
+// A writer is the number of the check whose sequence writes a page.
 type writer struct{ check, sequence int }
 
-// A hostBlock is memory of AllocHost.
+// A hostBlock is memory from AllocHost.
 type hostBlock struct {
 	memory []byte
-	saved  map[int]uint64 // by where a saved page begins, its checksum; 0: not known yet
-	uses   int            // of steps that are not done
+	saved  map[int]uint64 // checksum of a saved page by its offset; 0 while not known
+	uses   int            // by steps that are not done
 	freed  bool
 }
 
@@ -91,12 +91,12 @@ type fakeStep struct {
 	f        *fake
 	batch    *plan.Batch
 	number   int64  // from 1
-	sum      uint64 // of the batch when it was submitted
+	sum      uint64 // checksum of the batch when it was submitted
 	hosts    []*hostBlock
 	lost     bool
-	refused  bool // may not choose
+	refused  bool // must not sample
 	waited   bool
-	chosen   chan struct{} // closed when it may choose
+	chosen   chan struct{} // closed when it may sample
 	done     chan struct{}
 	result   plan.Result
 	err      error
@@ -132,7 +132,7 @@ func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan
 	return f, nil
 }
 
-// size is how many numbers a page of group g has.
+// size returns how many numbers a page of group g holds.
 func (f *fake) size(g int) int {
 	if f.p.Groups[g].Kind == plan.PerSequence {
 		return 1
@@ -191,7 +191,7 @@ func (f *fake) SetMask(id int32, words []uint32) error {
 	return nil
 }
 
-// use counts the masks that rows of a step under way use. The caller holds f.mu.
+// use counts the masks of rows of a step in flight. The caller holds f.mu.
 func (f *fake) use(b *plan.Batch, n int) {
 	for i := range b.Rows {
 		if id := b.Rows[i].Mask; id > 0 {
@@ -200,8 +200,8 @@ func (f *fake) use(b *plan.Batch, n int) {
 	}
 }
 
-// Setup implements [plan.Executable]: a step is captured for as many milliseconds as
-// its number.
+// Setup implements [plan.Executable]: capturing a step takes as many milliseconds as the step's
+// number.
 func (f *fake) Setup() plan.Setup {
 	defer f.alone()()
 	f.mu.Lock()
@@ -209,7 +209,7 @@ func (f *fake) Setup() plan.Setup {
 	return plan.Setup{Load: 3, Compile: 4, Capture: time.Duration(f.steps*(f.steps+1)/2) * time.Millisecond}
 }
 
-// spent is what step number n takes, where somebody wants to know.
+// spent returns the times of step number n, if they are wanted.
 func (f *fake) spent(b *plan.Batch, n int64) (t plan.Times, spans []plan.Span) {
 	if b.Timed {
 		t = plan.Times{Embed: time.Duration(n), Choose: 2, Total: time.Duration(n) + 5}
@@ -236,7 +236,7 @@ func (f *fake) FreeHost(b []byte) error {
 	return nil
 }
 
-// forget drops what was given back and no step uses. The caller holds f.mu.
+// forget drops freed memory that no step uses. The caller holds f.mu.
 func (f *fake) forget(h *hostBlock) {
 	if h.freed && h.uses == 0 {
 		f.scribble(h.memory)
@@ -244,14 +244,14 @@ func (f *fake) forget(h *hostBlock) {
 	}
 }
 
-// scribble makes b garbage.
+// scribble fills b with garbage.
 func (f *fake) scribble(b []byte) {
 	for i := range b {
 		b[i] ^= 0xa5
 	}
 }
 
-// block is the memory that b lies in, and where. The caller holds f.mu.
+// block returns the memory that contains b, and b's offset. The caller holds f.mu.
 func (f *fake) block(b []byte) (*hostBlock, int) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for _, h := range f.hosts {
@@ -340,7 +340,7 @@ func (f *fake) Choose(s plan.Step) error {
 	return nil
 }
 
-// choose has s choose its tokens. The caller holds f.mu.
+// choose lets s sample its tokens. The caller holds f.mu.
 func (f *fake) choose(s *fakeStep) {
 	for _, r := range s.batch.Rows {
 		if r.Mask > 0 && f.masks[r.Mask] == nil {
@@ -351,7 +351,7 @@ func (f *fake) choose(s *fakeStep) {
 	close(s.chosen)
 }
 
-// of is the sequence of token t.
+// of returns the sequence of token t.
 func of(b *plan.Batch, t int) int {
 	s := 0
 	for int(b.Start[s+1]) <= t {
@@ -360,8 +360,8 @@ func of(b *plan.Batch, t int) int {
 	return s
 }
 
-// check says whether tokens that nobody has read yet are where they belong, and
-// whether one sequence writes what another one reads or writes.
+// check checks that the tokens before they run are where they belong, and that no sequence writes a
+// page that another one reads or writes.
 func (f *fake) check(b *plan.Batch) {
 	for t, r := range b.From {
 		if r >= 0 && f.rows[r]+1 != b.Positions[t] {
@@ -414,8 +414,7 @@ func (f *fake) check(b *plan.Batch) {
 	}
 }
 
-// hold takes note of the host's memory that a step reads and fills. The caller
-// holds f.mu.
+// hold records the host memory that a step reads and fills. The caller holds f.mu.
 func (s *fakeStep) hold() {
 	f := s.f
 	for i := range s.batch.States {
@@ -446,7 +445,7 @@ func (s *fakeStep) hold() {
 
 var seed = maphash.MakeSeed()
 
-// checksum is of all of b that the engine makes.
+// checksum returns a checksum of all of b that the engine makes.
 func checksum(b *plan.Batch) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -478,7 +477,7 @@ func checksum(b *plan.Batch) uint64 {
 	return h.Sum64()
 }
 
-// run is the device.
+// run runs the device.
 func (f *fake) run() {
 	defer close(f.ended)
 	for s := range f.queue {
@@ -500,8 +499,8 @@ func (f *fake) run() {
 	}
 }
 
-// run does what a step is for, all of its sequences at once, as devices do: a
-// layer's positions are stored before any is read.
+// run runs all sequences of a step at once, as devices do: a layer stores all positions before it
+// reads any.
 func (s *fakeStep) run() {
 	f, b := s.f, s.batch
 	n := len(b.Rows)
@@ -521,7 +520,7 @@ func (s *fakeStep) run() {
 		}
 	}
 	f.layers(b, ids)
-	if s.number%8 == 0 { // as whoever looks for what went wrong does
+	if s.number%8 == 0 { // as if a developer inspected it
 		f.layers(b, ids)
 	}
 	for q := range b.Seqs() {
@@ -554,8 +553,8 @@ func (s *fakeStep) run() {
 	fill()
 }
 
-// trace makes up the step's time by layer, which says which step it is: 1, and for
-// each layer as often the step's number.
+// trace makes up a step's times by layer, which identify the step: 1, and for each layer a multiple
+// of the step's number.
 func (s *fakeStep) trace() {
 	f, b := s.f, s.batch
 	s.result.Layers = append(s.result.Layers, 1)
@@ -576,7 +575,7 @@ func (s *fakeStep) trace() {
 	})
 }
 
-// fail ends sequence q. What it has stored means nothing.
+// fail ends sequence q. Its stored values mean nothing.
 func (s *fakeStep) fail(q int, err error) {
 	f, b := s.f, s.batch
 	if s.result.Err == nil {
@@ -598,8 +597,8 @@ func (s *fakeStep) fail(q int, err error) {
 	}
 }
 
-// give computes row i, which is of sequence q, from what its position gave out. own
-// is the row's token where nobody has read it yet.
+// give computes row i of sequence q from the output of its position. own is the row's token if it
+// has not run yet.
 func (s *fakeStep) give(i, q int, out uint64, own int32) {
 	r := &s.batch.Rows[i]
 	if r.Want&plan.WantToken != 0 {
@@ -629,14 +628,14 @@ func (s *fakeStep) give(i, q int, out uint64, own int32) {
 	}
 }
 
-// at is where position pos of sequence q lies in group g.
+// at returns the place of position pos of sequence q in group g.
 func (f *fake) at(b *plan.Batch, g, q, pos int) *uint64 {
 	table, size := &b.Tables[g], f.lim.PageTokens
 	page := int(table.Pages[int(table.Start[q])+pos/size-int(table.First[q])])
 	return &f.pools[g][page*size+pos%size]
 }
 
-// layers makes outs of the step's tokens, and fills its pages.
+// layers computes outs from the step's tokens, and fills the pages.
 func (f *fake) layers(b *plan.Batch, ids []int32) {
 	f.outs = slices.Grow(f.outs[:0], len(ids))[:len(ids)]
 	for q := range b.Seqs() {
@@ -653,8 +652,7 @@ func (f *fake) layers(b *plan.Batch, ids []int32) {
 	}
 }
 
-// recur goes on from the slots of group g by outs, and makes of them what each token
-// comes to.
+// recur computes outs from the slots of group g, and stores the new states.
 func (f *fake) recur(b *plan.Batch, g int) {
 	for q := range b.Seqs() {
 		in, out := b.Tables[g].Slots(q)
@@ -670,8 +668,8 @@ func (f *fake) recur(b *plan.Batch, g int) {
 	}
 }
 
-// layer stores outs in the pages of group g, and makes of them what each token
-// sees there.
+// layer stores outs in the pages of group g, and computes from each token's visible positions the
+// next outs.
 func (f *fake) layer(b *plan.Batch, g int) {
 	size := f.lim.PageTokens
 	for q := range b.Seqs() {
@@ -682,7 +680,7 @@ func (f *fake) layer(b *plan.Batch, g int) {
 	for q := range b.Seqs() {
 		lo, hi := int(b.Start[q]), int(b.Start[q+1])
 		first, end := f.p.Groups[g].FirstVisible(int(b.Positions[lo])), int(b.Positions[hi-1])+1
-		f.sums = append(f.sums[:0], 0) // [i] of the positions from first up to first+i
+		f.sums = append(f.sums[:0], 0) // [i] sums the positions from first up to first+i
 		sum := uint64(0)
 		for pos := first; pos < end; {
 			page := unsafe.Slice(f.at(b, g, q, pos), min(size-pos%size, end-pos))
@@ -699,8 +697,8 @@ func (f *fake) layer(b *plan.Batch, g int) {
 	}
 }
 
-// move does the operations on pages. What is saved is garbage until fill is called,
-// at the end of the step.
+// move runs the page operations. Saved pages are garbage until fill is called, at the end of the
+// step.
 func (s *fakeStep) move() (fill func()) {
 	f := s.f
 	var fills []func()
@@ -740,7 +738,7 @@ func (s *fakeStep) move() (fill func()) {
 	}
 }
 
-// sum is a checksum of b, and not 0.
+// sum returns a checksum of b, which is not 0.
 func sum(b []byte) uint64 { return maphash.Bytes(seed, b) | 1 }
 
 // Wait implements [plan.Step].
@@ -767,7 +765,7 @@ func (s *fakeStep) Wait(ctx context.Context) (*plan.Result, error) {
 	return &s.result, nil
 }
 
-// Release implements [plan.Step]. What the result held is wrong from now on.
+// Release implements [plan.Step]. It destroys the memory of the result.
 func (s *fakeStep) Release() {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
@@ -778,7 +776,7 @@ func (s *fakeStep) Release() {
 	select {
 	case <-s.done:
 	default:
-		return // an abandoned step goes on
+		return // an abandoned step continues
 	}
 	for i := range s.result.Tokens {
 		s.result.Tokens[i] = -2

@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What the fake device computes of many sequences in one step, in pages that lie
-// about, are shared, and go to the host's memory and back, is what each is alone.
+// The fake device computes the same for many sequences in one step, with scattered and shared pages
+// that move to host memory and back, as for each sequence alone.
 func TestFakeDevice(t *testing.T) {
 	const size, seqs, common, length = 4, 3, 8, 48
 	m := &hashModel{windows: []int{0, 5, recurrent}, longFrom: 20}
@@ -34,9 +34,9 @@ func TestFakeDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first pages are those of all.
+	// The first pages are shared by all.
 	var tables [2][seqs][]int32
-	slots := [seqs]int32{-1, -1, -1} // where each sequence's state is
+	slots := [seqs]int32{-1, -1, -1} // of each sequence's state
 	for g := range tables {
 		free := rng.Perm(pages)
 		for s := range seqs {
@@ -66,11 +66,11 @@ func TestFakeDevice(t *testing.T) {
 		}
 		return res
 	}
-	// add makes a sequence part of a step.
+	// add adds a sequence to a step.
 	add := func(b *plan.Batch, s int, ids ...int32) {
 		start := len(past[s].terms[0])
 		if len(b.Start) == 1 && start == common && len(ids) == common {
-			start = 0 // what all have
+			start = 0 // of the common beginning
 		}
 		for i, id := range ids {
 			b.Tokens, b.From = append(b.Tokens, id), append(b.From, -1)
@@ -82,7 +82,7 @@ func TestFakeDevice(t *testing.T) {
 			b.Tables[g].Add(first, tables[g][s][first:]...)
 		}
 		out := rng.Int32N(pages)
-		for slices.Contains(slots[:], out) { // as the others may go on from there later
+		for slices.Contains(slots[:], out) { // the others may still continue from it
 			out = rng.Int32N(pages)
 		}
 		b.Tables[2].AddSlots(slots[s], out)
@@ -106,7 +106,7 @@ func TestFakeDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := map[int]int32{} // rows of the step before, by sequence
+	before := map[int]int32{} // rows of the previous step, by sequence
 	var chosen [seqs]int32
 	away := false
 	for range 12 {
@@ -117,7 +117,7 @@ func TestFakeDevice(t *testing.T) {
 			ids := []int32{rng.Int32N(vocab), rng.Int32N(vocab)}[:1+rng.IntN(2)]
 			row, chained := before[s]
 			if chained {
-				ids[0] = 0 // not read
+				ids[0] = 0 // does not run
 			}
 			add(b, s, ids...)
 			if chained {
@@ -159,7 +159,7 @@ func TestFakeDevice(t *testing.T) {
 	}
 }
 
-// What the fake device is for: each of these breaks a rule.
+// Each of these breaks a rule that the fake device checks.
 func TestFakeDeviceTells(t *testing.T) {
 	var told int
 	m := &hashModel{windows: []int{0, recurrent}}

@@ -7,51 +7,54 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A flight is a step with what it reads. The scheduler has it until it is done,
-// callers as long as they look at what lies in it; then its memory serves another
-// one. The engine's mutex guards it.
+// A flight is a step with its batch. The scheduler owns it until it is done. Callers hold it as
+// long as they read results in its memory; then it is reused. The engine's mutex guards it.
 type flight struct {
-	number uint64 // of the steps submitted, from 1
+	number uint64 // counts the steps submitted, from 1
 	batch  plan.Batch
-	from   []int32 // batch.From, where that is not nil
-	axes   []int32 // batch.Axes, likewise
+	from   []int32 // backs batch.From if that is not nil
+	axes   []int32 // backs batch.Axes, likewise
 	parts  []part  // by sequence of the batch
 	saves  []save
+
+	restored []restored // for sequences that are not in the step
+
 	begun  time.Time
-	prompt int // tokens of chunks
+	prompt int // prompt tokens, in chunks
+	moved  int // bytes saved and restored
 	step   plan.Step
 	users  int
 
-	capture time.Duration // of submitting it
-	failure error         // its tokens mean nothing
+	capture time.Duration // time of submitting it that went into capture
+	failure error         // if not nil, its tokens mean nothing
 
-	masks  []int32             // of rows, while it is under way
-	fills  []fill              // before it begins, or chooses
-	late   []lateMask          // of rows, before it chooses
+	masks  []int32             // ids used by rows, while it is in flight
+	fills  []fill              // set before it begins or samples
+	late   []lateMask          // of rows, set before it samples
 	adjust []sample.Adjustment // of rows
 }
 
-// A part is what a step does for one sequence.
+// A part is the work of a step for one sequence.
 type part struct {
 	sequence *sequence
-	places   int   // how often the sequence was placed then
+	places   int   // the sequence's places when it was added
 	start    int   // position of its first token
-	end      int   // and after its last
+	end      int   // position after its last token
 	known    int   // tokens of the sequence that were known
-	first    int32 // its first token in the batch
-	row      int   // the first of its rows
+	first    int32 // index of its first token in the batch
+	row      int   // its first row
 	rows     int
-	chooses  bool // the last of its rows chooses a token
-	void     bool // the token was chosen without its mask
+	chooses  bool // its last row samples a token
+	void     bool // the token was sampled without its mask
 }
 
-// A save is a page of the host's that a step fills.
+// A save is a page of host memory that a step fills.
 type save struct {
 	node  *node
 	group int
 }
 
-// newFlight is an empty one. The caller holds e.mu.
+// newFlight returns an empty flight. The caller holds e.mu.
 func (e *Engine) newFlight() *flight {
 	last := len(e.spare) - 1
 	if last < 0 {
@@ -67,7 +70,7 @@ func (e *Engine) newFlight() *flight {
 	return f
 }
 
-// clear empties f and keeps its room.
+// clear empties f and keeps its memory.
 func (f *flight) clear() {
 	b := &f.batch
 	clear(f.parts)
@@ -78,6 +81,7 @@ func (f *flight) clear() {
 	b.Trace, b.Late, f.failure = false, false, nil
 	f.late = f.late[:0]
 	b.Axes, f.axes = nil, f.axes[:0]
+	f.moved = 0
 	f.prompt, f.from, f.parts, f.saves, f.masks, f.fills, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.fills[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
@@ -86,7 +90,7 @@ func (f *flight) clear() {
 	}
 }
 
-// drop says that one of its users needs f no longer. The caller holds e.mu.
+// drop releases one use of f. The caller holds e.mu.
 func (e *Engine) drop(f *flight) {
 	if f.users--; f.users == 0 {
 		f.step.Release()
@@ -94,22 +98,22 @@ func (e *Engine) drop(f *flight) {
 	}
 }
 
-// keep has f for another step.
+// keep clears f for reuse by another step.
 func (e *Engine) keep(f *flight) {
 	f.step = nil
 	f.clear()
 	e.spare = append(e.spare, f)
 }
 
-// add puts the next n tokens of s, with so many outputs of its prompt, into f. Their
-// pages are there.
+// add appends the next n tokens of s to f, with the given number of outputs of its prompt. s has
+// the pages for them.
 func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	b := &f.batch
 	first := int32(len(b.Tokens))
 	p := part{sequence: s, places: s.places, start: s.sent, end: s.sent + n, known: max(len(s.tokens)-1, s.prompt()), first: first, row: len(b.Rows)}
 	from := int32(-1)
 	if s.sent == len(s.tokens) {
-		from = s.row // of the step before
+		from = s.row // in the previous step
 		b.Tokens = append(b.Tokens, 0)
 	} else {
 		b.Tokens = append(b.Tokens, s.tokens[s.sent:s.sent+n]...)
@@ -163,8 +167,8 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	}
 }
 
-// choosing is the row that chooses token number n after the prompt of s. Steps that
-// nobody waits for any longer still read what it has.
+// choosing returns the row that samples token number n after the prompt of s. Its slices are not
+// reused while f is in flight, even if the answer has ended.
 func (e *Engine) choosing(f *flight, s *sequence, token int32, n int) plan.Row {
 	r := plan.Row{Token: token, Want: s.run.Want | plan.WantToken, Sampling: s.run.Sampling}
 	r.Sampling.Choice += uint32(s.choice)

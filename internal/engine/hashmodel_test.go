@@ -40,16 +40,16 @@ func hash(xs ...uint64) uint64 {
 	return h
 }
 
-// A hashModel is what differs between models of hashes.
+// A hashModel holds the parameters of a model of hashes.
 type hashModel struct {
 	windows  []int // by layer, 0: all of the past, or recurrent
-	longFrom int   // lengths above it turn by other frequencies; 0: they do not
-	dynamic  bool  // each of them by its own
-	whole    bool  // it reads sequences as a whole; windows are none
+	longFrom int   // longer sequences have other rotary frequencies; 0 for none
+	dynamic  bool  // each length has its own
+	whole    bool  // reads sequences as a whole; there are no windows
 }
 
-// program is the model as engines know it. A page of a layer takes 8 bytes for
-// each of its tokens when the cache is F32, and a slot 8 bytes.
+// program returns the model's program. A page of a layer takes 8 bytes for each of its tokens if
+// the cache is F32, and a slot takes 8 bytes.
 func (m *hashModel) program() *plan.Program {
 	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab, Whole: m.whole}
 	for i, w := range m.windows {
@@ -73,7 +73,7 @@ func (m *hashModel) program() *plan.Program {
 	return p
 }
 
-// class tells lengths apart that turn by unlike frequencies.
+// class returns the class of rotary frequencies of a length.
 func (m *hashModel) class(length int) int {
 	switch {
 	case m.longFrom == 0 || length <= m.longFrom:
@@ -84,10 +84,10 @@ func (m *hashModel) class(length int) int {
 	return 1
 }
 
-// fails says whether the model cannot compute the position that gave out.
+// fails reports whether the model cannot compute the position with that output.
 func fails(out uint64) bool { return out>>40%8192 == 0 }
 
-// numbers are n that stand for out.
+// numbers returns n numbers derived from out.
 func numbers(out uint64, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -96,16 +96,16 @@ func numbers(out uint64, n int) []float32 {
 	return x
 }
 
-// adjusted is what is known of every token.
+// adjusted returns the adjustments of every token.
 type adjusted [vocab]struct {
 	bias   float32
 	count  int32
 	prompt bool
 }
 
-// choose is the token after the position that gave out, and its log-probability. All
-// that a choice may depend on changes it; what has no effect does not. It is false
-// where no token is allowed.
+// choose returns the token after the position with that output, and its log-probability. Everything
+// that may change a sample changes it; what has no effect does not. ok is false if no token is
+// allowed.
 func choose(out uint64, p *sample.Params, mask []uint32, a *adjusted) (token int32, logProbability float32, ok bool) {
 	float := func(x float32) uint64 { return uint64(math.Float32bits(x)) }
 	h := hash(out, float(p.Temperature), uint64(p.TopK), float(p.TopP), float(p.MinP), float(p.Typical), p.Seed, uint64(p.Choice),
@@ -148,12 +148,12 @@ func choose(out uint64, p *sample.Params, mask []uint32, a *adjusted) (token int
 	return int32(bits.TrailingZeros64(rest)), -float32(h >> 44), true
 }
 
-// A reader is the model without pages, steps or other sequences.
+// A reader computes the model without pages, steps or other sequences.
 type reader struct {
 	model   *hashModel
 	prompt  int
 	terms   [][]uint64 // by layer and position
-	sums    []uint64   // by layer, of the terms that the next position sees, but its own; or h
+	sums    []uint64   // by layer, of the terms that the next position sees, without its own; or h
 	out     uint64     // of the last position
 	damaged bool
 }
@@ -162,7 +162,7 @@ func newReader(m *hashModel, prompt int) *reader {
 	return &reader{model: m, prompt: prompt, terms: make([][]uint64, len(m.windows)), sums: make([]uint64, len(m.windows))}
 }
 
-// fork is a reader that goes on by itself.
+// fork returns a copy of the reader.
 func (r *reader) fork() *reader {
 	f := *r
 	f.sums, f.terms = slices.Clone(r.sums), slices.Clone(r.terms)
@@ -172,7 +172,7 @@ func (r *reader) fork() *reader {
 	return &f
 }
 
-// read goes on by one token.
+// read runs one token.
 func (r *reader) read(id int32) {
 	pos := len(r.terms[0])
 	x := hash(uint64(id), uint64(pos), uint64(r.model.class(max(r.prompt, pos+1))))

@@ -2,58 +2,57 @@ package engine
 
 import "hash/maphash"
 
-// Pages are found by the tokens that led to them, compared one by one: a tree whose
-// nodes are histories of whole pages of tokens. Tokens of equal histories have equal
-// states, bit for bit, however they were cut into steps.
+// Pages are found by the tokens that led to them, compared one by one, in a tree. A node is a
+// history of whole pages of tokens. Equal token histories have equal states, bit for bit, however
+// they were cut into steps.
 
-// A node is a history: its parent's, and a page of tokens more.
+// A node is a history: its parent's history and one more page of tokens.
 type node struct {
 	key    history
-	parent *node // nil of a beginning
-	next   *node // of the same hash
+	parent *node // nil for a root
+	next   *node // in the chain of equal hashes
 	root   beginning
 	id     uint64
-	uses   int // by children, by the sequences that it is of, and by the pages that it has
+	uses   int // by children, by paths of sequences, and by pages
 	places []place
 }
 
-// A history names a node among all.
+// A history identifies a node.
 type history struct {
 	parent uint64
 	tokens [pageTokens]int32
 }
 
-// A beginning is what histories have in common before their first token. Tokens after
-// a prompt turn by the frequencies of their own positions, which are the same for
-// all prompts of one class.
+// A beginning identifies a root: what histories share before their first token. Prompts of one
+// class have the same rotary frequencies at each position.
 type beginning struct {
 	salt  string
 	class int // of rotary frequencies, see [plan.Program.LengthClass]
 }
 
-// A place says where the states of a node's last tokens are, of one group.
+// A place holds the pages, in one group, with the states of a node's last page of tokens.
 type place struct {
-	page   int32  // of the device's, or none
-	filled uint64 // the step that fills it
-	host   int32  // of the host's pages, or none
-	saved  uint64 // the step that fills that
+	page   int32  // on the device, or none
+	filled uint64 // the step that fills page
+	host   int32  // in host memory, or none
+	saved  uint64 // the step that fills host
 }
 
-// A tree is all nodes.
+// A tree holds all nodes.
 type tree struct {
 	groups     int
 	seed       maphash.Seed
-	nodes      map[uint64]*node // by a hash of their history, the first of those that have it
+	nodes      map[uint64]*node // the first node of each hash of a history
 	beginnings map[beginning]*node
-	last       uint64  // id given
-	spare      []*node // for other histories
+	last       uint64  // the last id used
+	spare      []*node // for reuse
 }
 
 func newTree(groups int) tree {
 	return tree{groups: groups, seed: maphash.MakeSeed(), nodes: map[uint64]*node{}, beginnings: map[beginning]*node{}}
 }
 
-// slab is how many nodes are made at one time.
+// slab is how many nodes are allocated at one time.
 const slab = 128
 
 func (t *tree) newNode() *node {
@@ -74,7 +73,7 @@ func (t *tree) newNode() *node {
 	return n
 }
 
-// begin is the node of no tokens. It stays while it is used.
+// begin returns the root of b. It stays while it is used.
 func (t *tree) begin(b beginning) *node {
 	n := t.beginnings[b]
 	if n == nil {
@@ -85,13 +84,13 @@ func (t *tree) begin(b beginning) *node {
 	return n
 }
 
-// child is the node for a page of tokens after n, or nil.
+// child returns the node for a page of tokens after n, or nil.
 func (t *tree) child(n *node, tokens []int32) *node {
 	key := history{n.id, [pageTokens]int32(tokens)}
 	return t.at(maphash.Comparable(t.seed, key), &key)
 }
 
-// at is the node of key, which has that hash, or nil.
+// at returns the node of key, whose hash is given, or nil.
 func (t *tree) at(hash uint64, key *history) *node {
 	n := t.nodes[hash]
 	for n != nil && n.key != *key {
@@ -100,7 +99,8 @@ func (t *tree) at(hash uint64, key *history) *node {
 	return n
 }
 
-// grow is the node for a page of tokens after n. It stays while it is used.
+// grow returns the node for a page of tokens after n. It adds the node if there is none. The node
+// stays while it is used.
 func (t *tree) grow(n *node, tokens []int32) *node {
 	key := history{n.id, [pageTokens]int32(tokens)}
 	hash := maphash.Comparable(t.seed, key)
@@ -114,7 +114,7 @@ func (t *tree) grow(n *node, tokens []int32) *node {
 	return c
 }
 
-// unuse says that one use of n has ended.
+// unuse releases one use of n. It removes nodes that are no longer used.
 func (t *tree) unuse(n *node) {
 	for n != nil {
 		if n.uses--; n.uses > 0 {
@@ -131,7 +131,7 @@ func (t *tree) unuse(n *node) {
 	}
 }
 
-// remove takes n out of those of its hash.
+// remove unlinks n from the chain of its hash.
 func (t *tree) remove(n *node) {
 	hash := maphash.Comparable(t.seed, n.key)
 	if first := t.nodes[hash]; first != n {
@@ -146,7 +146,7 @@ func (t *tree) remove(n *node) {
 	}
 }
 
-// all calls yield with every node but the beginnings.
+// all calls yield with every node but the roots.
 func (t *tree) all(yield func(*node) bool) {
 	for _, n := range t.nodes {
 		for ; n != nil; n = n.next {

@@ -2,51 +2,153 @@ package engine
 
 import "github.com/realizar/realizar/internal/plan"
 
-// save has step f copy the page of group g that n has to the host's memory, where
-// there is room for it.
+// save adds a copy of n's page of group g to host memory to step f, if host memory has room.
 func (e *Engine) save(f *flight, n *node, g int) {
 	p := e.host[g]
 	if p.available() == 0 {
 		return
 	}
 	if len(p.free) == 0 {
-		e.loseHost(p.pages[p.oldest()].node, g)
+		e.loseHost(p.pages[p.least()].node, g)
 	}
-	i := p.take()
-	if e.memory[g][i] == nil {
-		size, _ := e.limits.PageBytes(e.program, g)
-		memory, err := e.exe.AllocHost(size)
-		if err != nil {
-			p.pages[i].holders = gone // there is less than was hoped for
-			return
-		}
-		e.memory[g][i] = memory
+	i := e.takeHost(g)
+	if i == none {
+		return
 	}
 	at := &n.places[g]
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.SavePage, Group: g, Page: at.page, Host: e.memory[g][i]})
 	f.saves = append(f.saves, save{n, g})
+	f.moved += e.pageBytes[g]
 	at.host, at.saved = i, f.number
 	p.pages[i].node = n
 	n.uses++
-	p.let(i)
+	p.let(i, 1)
 	e.measures.Saves++
 }
 
-// restore has step f copy the page of group g that n has in the host's memory, which
-// is held for it, to one of the device's.
+// takeHost takes a page of host memory for group g. It returns none if no page is free.
+func (e *Engine) takeHost(g int) int32 {
+	p := e.host[g]
+	if len(p.free) == 0 {
+		return none
+	}
+	i := p.take()
+	if e.memory[g][i] == nil {
+		memory, err := e.exe.AllocHost(e.pageBytes[g])
+		if err != nil {
+			p.pages[i].holders = gone // there is less memory than planned
+			return none
+		}
+		e.memory[g][i] = memory
+	}
+	return i
+}
+
+// restore adds a copy of n's page of group g from host memory to a page of the device to step f,
+// and returns that page. The caller holds the host's page.
 func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	at := &n.places[g]
 	page := e.take(f, g)
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: e.memory[g][at.host]})
+	f.moved += e.pageBytes[g]
 	at.page, at.filled = page, f.number
 	e.pools[g].pages[page].node = n
 	n.uses++
-	e.host[g].let(at.host)
+	e.host[g].let(at.host, 1)
 	e.measures.Restores++
 	return page
 }
 
-// loseHost forgets the page of the host's memory that n has of group g.
+// If other sequences are decoding, a step restores only a few pages: restores if the time of a copy
+// is not known, otherwise what fits into a quarter of the gap, and at least fewestRestores.
+const (
+	restores       = 16
+	fewestRestores = 4
+	mostAhead      = 64 // steps that restore pages of a sequence before it is placed
+)
+
+// cold reports whether so many of the cached pages of s, in e.matched, are in host memory alone
+// that they must be restored over several steps, because other sequences are decoding.
+func (e *Engine) cold(s *sequence, pages int) bool {
+	if e.config.Host == 0 || s.warmed >= mostAhead || e.queue.decoding() == 0 {
+		return false
+	}
+	n := 0
+	for g, group := range e.program.Groups {
+		for _, node := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			if node.places[g].page == none {
+				n++
+			}
+		}
+	}
+	return n > e.restorable()
+}
+
+// restorable returns how many pages a step restores if other sequences are decoding.
+func (e *Engine) restorable() int {
+	if e.pace.move <= 0 {
+		return restores
+	}
+	bytes := 0
+	for _, n := range e.pageBytes {
+		bytes = max(bytes, n)
+	}
+	return max(fewestRestores, int(min(e.pace.gap.Seconds()/4/e.pace.move/float64(bytes), 1<<20)))
+}
+
+// warm adds copies to f that restore pages for a sequence without pages. The pages are held until
+// the step is done. From then on they can be found.
+func (e *Engine) warm(f *flight, s *sequence) {
+	pages, waits := e.match(s)
+	if waits {
+		return
+	}
+	s.warmed++
+	left := e.restorable()
+	for g, group := range e.program.Groups {
+		for _, n := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			at := &n.places[g]
+			if at.page != none || left == 0 {
+				continue
+			}
+			if at.host == none || e.pools[g].available() <= len(e.queue.active) {
+				return // leave a page for each active sequence
+			}
+			e.host[g].hold(at.host)
+			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
+			left--
+		}
+	}
+}
+
+// A restored is a page that a step restores for a sequence without pages.
+type restored struct {
+	node  *node
+	group int
+	page  int32
+}
+
+// settle releases the pages that f restored, and drops their contents if f failed.
+func (e *Engine) settle(f *flight, failed bool) {
+	for _, r := range f.restored {
+		if failed {
+			e.losePage(r.node, r.group)
+		}
+		e.pools[r.group].let(r.page, 1)
+	}
+	clear(f.restored)
+	f.restored = f.restored[:0]
+}
+
+// pageTokens returns how many tokens are computed again if a page of group g is lost.
+func (e *Engine) pageTokens(g int) int {
+	if e.program.Groups[g].Kind == plan.PerSequence {
+		return checkpointTokens
+	}
+	return pageTokens
+}
+
+// loseHost removes n's page of group g from host memory.
 func (e *Engine) loseHost(n *node, g int) {
 	i := n.places[g].host
 	n.places[g].host = none
@@ -54,7 +156,7 @@ func (e *Engine) loseHost(n *node, g int) {
 	e.tree.unuse(n)
 }
 
-// freeHost gives the host's memory back.
+// freeHost frees host memory.
 func (e *Engine) freeHost() error {
 	var first error
 	for _, all := range e.memory {

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A traced request's tokens come with the times of the steps that it had a part in, its
-// first with those of the whole prompt; other requests' steps are not traced for it.
+// A traced request's tokens have the times of its own steps, the first those of the whole prompt.
+// Steps of other requests are not traced for it.
 func TestLayers(t *testing.T) {
 	scripting(t, engine.Config{Context: 1000, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
 		s.ask(2, 40, nil, func(got *engine.Result) bool {
@@ -58,7 +58,7 @@ func TestLayers(t *testing.T) {
 		if !slices.EqualFunc(times, want, slices.Equal) {
 			t.Errorf("the times are %v, want %v", times, want)
 		}
-		// Where nothing is chosen there is nothing that times could come with.
+		// If no token is sampled, there are no times.
 		at := len(s.b.steps)
 		scored := s.ask(500, 0, trace, nil)
 		s.until(scored, 10)
@@ -68,7 +68,7 @@ func TestLayers(t *testing.T) {
 	})
 }
 
-// What an answer read again, as others took its pages, counts to the token after it.
+// Steps that run an answer's tokens again after preemption count to its next token.
 func TestLayersOfPreempted(t *testing.T) {
 	scripting(t, engine.Config{Context: 200, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		var times [][]time.Duration

@@ -10,12 +10,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What becomes of an answer after its caller has ended it is nothing to the others of
-// its request, also where it fails before that is known.
+// After its caller has ended an answer, its outcome does not affect the other answers of its
+// request, even if it fails in the meantime.
 func TestLeftAnswerFails(t *testing.T) {
 	m := &hashModel{windows: []int{0}}
 	rng := rand.New(rand.NewPCG(9, 9))
-	// Of two answers the first cannot be computed beyond its last token.
+	// The first of two answers cannot be computed beyond its last token.
 	var r *engine.Request
 	var want *expected
 	for {

@@ -17,12 +17,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// holdings are what a process has of things that must not become more.
+// holdings are the resources of a process that must not grow.
 type holdings struct{ goroutines, files, used, host int }
 
-// take is what there is, as soon as there are no more goroutines than expected: those
-// that have nothing left to do need a moment to end, on a machine with others at work a
-// long one.
+// take measures the holdings once there are no more goroutines than expected: ending goroutines
+// need a moment, and on a busy machine a long one.
 func (h *holdings) take(e *engine.Engine, w *watched, expected int) {
 	h.goroutines = runtime.NumGoroutine()
 	for until := time.Now().Add(10 * time.Second); h.goroutines > expected && time.Now().Before(until); {
@@ -37,9 +36,8 @@ func (h *holdings) take(e *engine.Engine, w *watched, expected int) {
 	h.host = int(w.bytes.Load())
 }
 
-// Requests of all kinds come for as long as REALIZAR_ENGINE_LOAD says, into pools far
-// too small for them, from callers of whom many leave. What remains is what was there
-// before.
+// Requests of all kinds arrive for as long as REALIZAR_ENGINE_LOAD says, with pools far too small
+// for them and many callers that leave. Afterwards the holdings are as before.
 func TestLoad(t *testing.T) {
 	length := 2 * time.Second
 	if s := os.Getenv("REALIZAR_ENGINE_LOAD"); s != "" {
@@ -114,7 +112,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// heapInUse is what is in use of Go's memory when nothing is left to collect.
+// heapInUse returns the bytes of Go's heap in use after garbage collection.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

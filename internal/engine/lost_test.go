@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Where a step is lost that was to bring pages back for somebody who has no token in
-// it, whoever has these pages does not take them for what they were.
+// If a step fails that restores pages for a sequence with no token in it, no sequence uses those
+// pages.
 func TestLostRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &hashModel{windows: []int{0}}
@@ -69,9 +69,8 @@ func TestLostRestore(t *testing.T) {
 		if err := run(&engine.Request{Prompt: prompt(512)}); err != nil { // puts those pages out
 			t.Fatal(err)
 		}
-		// While two steps of the first are under way others come: the outputs of the
-		// second take up all of a step's, and the third wants one of the first token that it
-		// has to run.
+		// While two steps of the first are in flight, others arrive: the outputs of the second take
+		// all of a step's, and the third wants an output of the first token that it has to run.
 		var all [3]error
 		for i, r := range []*engine.Request{
 			{Prompt: prompt(150), Outputs: outputs(0, 150)}, {Prompt: prompt(151), Outputs: outputs(0, 151)}, {Prompt: one, Outputs: outputs(64, 70)},

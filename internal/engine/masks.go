@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// A Mask is the tokens that may be chosen: bit i%32 of word i/32 allows token i. Requests
-// that have the same Mask share its place in the executable's memory. Its words must never
-// change once a request has it.
+// A Mask is a set of allowed tokens: bit i%32 of word i/32 allows token i. Requests with the same
+// *Mask share its entry in the executable's table. Its words must not change once a request has it.
 type Mask struct {
 	Words []uint32 // [vocabulary/32, rounded up]
 }
 
-// without is m less ids; a nil m allows all tokens.
+// without returns m without ids; a nil m allows all tokens.
 func (m *Mask) without(ids []int32, vocab int) *Mask {
 	less := m
 	for _, id := range ids {
@@ -32,9 +31,9 @@ func (m *Mask) without(ids []int32, vocab int) *Mask {
 	return less
 }
 
-// masks are what the first MinTokens tokens of an answer are chosen by, and what those
-// after them are, as far as that does not depend on the tokens; nil allows all. A bias of
-// -Inf is a mask here, which chooses the same.
+// masks returns the masks for the first MinTokens tokens of an answer and for the later ones, as
+// far as they do not depend on the tokens; nil allows all. A bias of -Inf becomes part of a mask,
+// with the same result.
 func (r *Request) masks(vocab int) (early, later *Mask) {
 	var banned []int32
 	for _, b := range r.Bias {
@@ -49,25 +48,24 @@ func (r *Request) masks(vocab int) (early, later *Mask) {
 	return early, later
 }
 
-// bans says that a token with the bias b may not be chosen.
+// bans reports whether a bias of b forbids its token.
 func bans(b float32) bool { return b < -math.MaxFloat32 }
 
-// A maskTable says what the executable's masks are. A mask that a step under way uses
-// stays as it is; another one is found by its identity until its place is needed. There
-// are as many places as steps under way have rows that choose, so that one is always
-// there.
+// A maskTable tracks the executable's table of masks. A mask does not change while a step in flight
+// uses it. An unused mask is found by its pointer until its entry is needed. The table has an entry
+// for every row that can sample in the steps in flight, so one is always free.
 type maskTable struct {
-	slots []maskSlot // mask i+1 is slots[i]
+	slots []maskSlot // slots[i] is the mask with id i+1
 	ids   map[*Mask]int32
-	next  int // the slot to look at first for a place
+	next  int // slot at which the search for a free one starts
 }
 
 type maskSlot struct {
-	mask *Mask // that it is found by, or nil
-	uses int   // rows of steps under way
+	mask *Mask // that is found by its pointer, or nil
+	uses int   // rows of steps in flight
 }
 
-// A fill is a mask that the executable is given before a step, or before it chooses.
+// A fill is a mask to set in the executable before a step begins or samples.
 type fill struct {
 	id    int32
 	words []uint32
@@ -77,8 +75,8 @@ func newMaskTable(n int) maskTable {
 	return maskTable{slots: make([]maskSlot, n), ids: map[*Mask]int32{}}
 }
 
-// take is the id of m, which one more row uses, and whether it is new: the executable has
-// to be given it. Nobody finds a nil m again.
+// take returns the id of m for one more row. isNew is true if the executable must be given the
+// mask. A nil m is not found again.
 func (t *maskTable) take(m *Mask) (id int32, isNew bool) {
 	if id, found := t.ids[m]; found {
 		t.slots[id-1].uses++
@@ -97,7 +95,7 @@ func (t *maskTable) take(m *Mask) (id int32, isNew bool) {
 	return id, true
 }
 
-// forget has nobody find mask id again.
+// forget makes mask id unfindable.
 func (t *maskTable) forget(id int32) {
 	if at := &t.slots[id-1]; at.mask != nil {
 		delete(t.ids, at.mask)
@@ -105,7 +103,7 @@ func (t *maskTable) forget(id int32) {
 	}
 }
 
-// useMask is the id of m for a row of f. The executable is given it before f.
+// useMask returns the id of m for a row of f. The executable gets new masks before f.
 func (e *Engine) useMask(f *flight, m *Mask) int32 {
 	id, isNew := e.masks.take(m)
 	if isNew {
@@ -125,7 +123,7 @@ func (e *Engine) setMasks(f *flight) error {
 	return nil
 }
 
-// letMasks says that f uses its masks no longer: it is done, or did not begin.
+// letMasks releases the masks of f, which is done or did not begin.
 func (e *Engine) letMasks(f *flight) {
 	for _, id := range f.masks {
 		e.masks.slots[id-1].uses--

@@ -15,10 +15,10 @@ import (
 // maskOf allows tokens by the first word, and those from 32 on.
 func maskOf(word uint32) *engine.Mask { return &engine.Mask{Words: []uint32{word, ^uint32(0)}} }
 
-// by has a request choose of a mask.
+// by constrains a request by a mask.
 func by(m *engine.Mask) func(*engine.Request) { return func(r *engine.Request) { r.Allowed = m } }
 
-// wants says of every step which masks its parts have.
+// wants checks the masks of every step's parts.
 func (s *script) wants(steps ...map[int32]uint32) {
 	s.t.Helper()
 	if got := s.b.masks; !slices.EqualFunc(got, steps, func(a, b map[int32]uint32) bool {
@@ -40,9 +40,8 @@ func (s *script) wants(steps ...map[int32]uint32) {
 	}
 }
 
-// Requests that have the same mask share its place, which the executable is given once;
-// one that left is found again until its place is needed, and is never changed while a
-// step that uses it is under way.
+// Requests with the same mask share its entry, and the executable gets the mask once. An unused
+// mask is found until its entry is needed. It does not change while a step in flight uses it.
 func TestMasksAreShared(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		type step = map[int32]uint32
@@ -61,7 +60,7 @@ func TestMasksAreShared(t *testing.T) {
 		a.leave()
 		c.leave()
 		s.steps(2)
-		// Nobody has them now, and both are there.
+		// No request has them now, and both are in the table.
 		a, b = s.ask(4, 50, by(two), nil), s.ask(5, 2, by(one), nil)
 		s.steps(4)
 		s.done(b, 2)
@@ -69,8 +68,8 @@ func TestMasksAreShared(t *testing.T) {
 		if !slices.Equal(s.b.sets, []int32{1, 2}) {
 			t.Errorf("two masks were set as %v", s.b.sets)
 		}
-		// There are four places: the third and the fourth mask take the free ones, the next
-		// one that of the first mask.
+		// There are four entries: the third and fourth masks take the free ones, and the next takes
+		// that of the first mask.
 		for i, m := range []*engine.Mask{three, four, maskOf(5)} {
 			s.until(s.ask(6+i, 1, by(m), nil), 10)
 		}
@@ -83,7 +82,7 @@ func TestMasksAreShared(t *testing.T) {
 	})
 }
 
-// However many masks there are, each request ends with its own.
+// However many masks there are, each request samples with its own.
 func TestManyMasks(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 3}, &hashModel{windows: []int{0}}, func(s *script) {
 		const n = 40
@@ -115,8 +114,8 @@ func TestManyMasks(t *testing.T) {
 	})
 }
 
-// Tokens that may not be chosen, at all or yet, are a mask: the answer goes on in steps
-// that begin early, and no bias is left of it.
+// Tokens that are forbidden, always or for now, become a mask: the answer's steps are still made
+// ahead, and no bias remains.
 func TestBansAreMasks(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		type step = map[int32]uint32
@@ -135,13 +134,13 @@ func TestBansAreMasks(t *testing.T) {
 		if len(s.b.sets) != 2 || adjusted > 0 {
 			t.Errorf("two masks of one request were set as %v; %d adjustments", s.b.sets, adjusted)
 		}
-		// A bias that is a number is none, however low.
+		// A finite bias is not a mask, however low.
 		c = s.ask(2, 1, func(r *engine.Request) { r.Bias = []sample.Adjustment{{Token: 3, Bias: -math.MaxFloat32}} }, nil)
 		s.until(c, 10)
 		if s.wants(step{}); adjusted != 1 {
 			t.Errorf("%d adjustments of one bias", adjusted)
 		}
-		// What a function allows loses them too.
+		// They are removed from a function's tokens, too.
 		c = s.ask(3, 2, func(r *engine.Request) {
 			r.MinTokens, r.Stop = 1, []int32{1}
 			r.Constrain = masking(func(_ int, chosen []int32, mask []uint32) error {
@@ -155,8 +154,7 @@ func TestBansAreMasks(t *testing.T) {
 	})
 }
 
-// A mask that the executable does not take ends the answers of its step, and is set again
-// for the next.
+// A mask that the executable refuses ends the answers of its step, and is set again for the next.
 func TestMasksAreRefused(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		m := maskOf(7)
@@ -173,7 +171,7 @@ func TestMasksAreRefused(t *testing.T) {
 		s.until(c, 10)
 		s.done(c, 3)
 		s.wants(map[int32]uint32{2: 7}, map[int32]uint32{2: 7}, map[int32]uint32{2: 7})
-		// The step is refused, and nothing is known of the masks before it.
+		// The step is refused, and the earlier masks are unknown.
 		s.b.refuse = errors.New("no step")
 		c = s.ask(3, 3, by(maskOf(8)), nil)
 		if !c.over || !errors.Is(c.err, s.b.refuse) {

@@ -4,68 +4,74 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/realizar/realizar/internal/plan"
 )
 
-// Metrics are what an engine has done since it was opened, and how it stands.
+// Metrics are an engine's counters since it was opened, and its present state.
 type Metrics struct {
-	Running int // answers that have pages
-	Waiting int // answers that have none
+	Running int // answers with pages
+	Waiting int // answers without pages
 
 	Groups []GroupMetrics
 
 	Steps         uint64
-	Busy          time.Duration // during which at least one step was under way
-	PromptTokens  uint64        // run, of prompts and of what preempted answers had
+	Busy          time.Duration // time with at least one step in flight
+	PromptTokens  uint64        // run, of prompts and again after preemption
 	ChosenTokens  uint64
-	CacheQueries  uint64 // tokens that were looked for when an answer was given pages
-	CacheHits     uint64 // of these, those whose states were there
+	CacheQueries  uint64 // tokens of the answers that were given pages, counted each time
+	CacheHits     uint64 // of CacheQueries, tokens that were cached
 	Preemptions   uint64
-	Evictions     uint64 // pages that made place for others
-	Saves         uint64 // pages copied to the host's memory
-	Restores      uint64 // pages copied from it
+	Evictions     uint64 // pages evicted
+	Saves         uint64 // pages copied to host memory
+	Restores      uint64 // pages copied from host memory
 	Ended         map[Ending]uint64
+	Pace          Pace
 	TimeToFirst   Histogram // seconds from [Engine.Run] to an answer's first token
 	BetweenTokens Histogram // seconds
-	EndToEnd      Histogram // seconds of an answer, of those that were not ended by errors
+	EndToEnd      Histogram // seconds of an answer that did not end with an error
 	Queue         Histogram // seconds from Run to the first step
-	Prefill       Histogram // seconds from there to the first token
-	Decode        Histogram // seconds from there to the last token
+	Prefill       Histogram // seconds from the first step to the first token
+	Decode        Histogram // seconds from the first token to the last
 	PromptLength  Histogram // tokens
 	AnswerLength  Histogram // tokens
 }
 
-// GroupMetrics are the pages, or slots, of one group of states.
-type GroupMetrics struct {
-	Pages      int // of the device
-	Used       int // by answers
-	Idle       int // found by their tokens
-	HostPages  int // there is room for
-	HostUsed   int
-	PageTokens int // of slots, from a checkpoint to the next
+// Pace is the engine's plan for the length of steps.
+type Pace struct {
+	Gap          time.Duration // the longest that a step with decode and prefill should take
+	PromptTokens int           // room for prompt tokens in the last step
+	Token        time.Duration // time that a prompt token adds to a step, as measured; 0 if not known
 }
 
-// An Ending is how an answer ended.
+// GroupMetrics describe the pages, or slots, of one group of states.
+type GroupMetrics struct {
+	Pages      int // on the device
+	Used       int // by answers
+	Idle       int // cached
+	HostPages  int // room in host memory, in pages
+	HostUsed   int
+	PageTokens int // tokens per page; for slots, from one checkpoint to the next
+}
+
+// An Ending says how an answer ended.
 type Ending string
 
 // The endings.
 const (
 	EndedByStop   Ending = "stop"      // a token of [Request.Stop]
-	EndedByLength Ending = "length"    // as many tokens as asked for
-	EndedByCaller Ending = "left"      // its caller wanted no more
-	Cancelled     Ending = "cancelled" // its caller's context ended, or yield or a mask gave an error
+	EndedByLength Ending = "length"    // the number of tokens asked for
+	EndedByCaller Ending = "left"      // the caller wanted no more
+	Cancelled     Ending = "cancelled" // the caller's context ended, or yield or a mask returned an error
 	EndedByError  Ending = "error"
 )
 
 // A Histogram counts values by upper bounds.
 type Histogram struct {
 	Bounds []float64 // ascending
-	Counts []uint64  // of values up to each bound and above the one before; the last is of those above all
+	Counts []uint64  // values up to each bound and above the previous one; the last counts those above all
 	Sum    float64
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -89,10 +95,10 @@ var (
 	tokenBounds  = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000}
 )
 
-// measures are what the scheduler counts. The engine's mutex guards them.
+// measures are the scheduler's counters. The engine's mutex guards them.
 type measures struct {
 	Metrics
-	counted time.Time // until when Busy counts the steps that are under way
+	counted time.Time // Busy includes the time up to here
 }
 
 func newMeasures() measures {
@@ -114,8 +120,7 @@ func (m *measures) submitted(f *flight) {
 	}
 }
 
-// busy counts the time until now, while steps are under way. Who has looked at the
-// clock earlier than others adds nothing to it, so it never goes back.
+// busy adds the time until now, while steps are in flight. A stale now adds nothing.
 func (m *measures) busy(now time.Time) {
 	if d := now.Sub(m.counted); d > 0 {
 		m.Busy += d
@@ -123,7 +128,7 @@ func (m *measures) busy(now time.Time) {
 	}
 }
 
-// placed notes that s goes on from what is there.
+// placed records that s continues from its cached tokens.
 func (m *measures) placed(s *sequence) {
 	m.CacheQueries += uint64(len(s.tokens))
 	m.CacheHits += uint64(s.sent)
@@ -132,7 +137,7 @@ func (m *measures) placed(s *sequence) {
 	}
 }
 
-// began notes the first step of s.
+// began records the first step of s.
 func (m *measures) began(s *sequence, now time.Time) {
 	s.began = now
 	m.Queue.addTime(now.Sub(s.run.arrived))
@@ -142,7 +147,7 @@ func (m *measures) began(s *sequence, now time.Time) {
 	}
 }
 
-// chose notes a token.
+// chose records a sampled or forced token.
 func (m *measures) chose(s *sequence, now time.Time) {
 	m.ChosenTokens++
 	if s.first.IsZero() {
@@ -155,7 +160,7 @@ func (m *measures) chose(s *sequence, now time.Time) {
 	s.last = now
 }
 
-// ended notes the end of s.
+// ended records the end of s.
 func (m *measures) ended(s *sequence, how Ending) {
 	m.Ended[how]++
 	if how == EndedByError || how == Cancelled {
@@ -168,7 +173,7 @@ func (m *measures) ended(s *sequence, how Ending) {
 	}
 }
 
-// Metrics are a copy of how things stand.
+// Metrics returns a copy of the engine's metrics.
 func (e *Engine) Metrics() Metrics {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,6 +181,7 @@ func (e *Engine) Metrics() Metrics {
 		e.measures.busy(time.Now())
 	}
 	m := e.measures.Metrics
+	m.Pace = Pace{Gap: e.pace.gap, PromptTokens: e.pace.tokens, Token: time.Duration(e.pace.each * float64(time.Second))}
 	m.Ended = map[Ending]uint64{}
 	for how, n := range e.measures.Ended {
 		m.Ended[how] = n
@@ -192,10 +198,7 @@ func (e *Engine) Metrics() Metrics {
 	}
 	m.Waiting += len(e.queue.waiting)
 	for g, p := range e.pools {
-		h, tokens := e.host[g], pageTokens
-		if e.program.Groups[g].Kind == plan.PerSequence {
-			tokens = checkpointTokens
-		}
+		h, tokens := e.host[g], e.pageTokens(g)
 		m.Groups = append(m.Groups, GroupMetrics{
 			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
 			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: tokens,

@@ -21,10 +21,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A trial is one engine and its clients, all from one seed.
+// A trial is one engine and its clients, all derived from one seed.
 type trial struct {
 	seed    uint64
-	pause   func(n int, hurry <-chan struct{}) // n nanoseconds, or until hurry
+	pause   func(n int, hurry <-chan struct{}) // waits n nanoseconds, or until hurry
 	broken  func(format string, a ...any)
 	config  engine.Config
 	model   *hashModel
@@ -34,27 +34,27 @@ type trial struct {
 	seen    *ends
 
 	salts  []string
-	system [][]int32 // beginnings that many prompts have
-	burst  []int32   // a prompt that several clients have at one moment
+	system [][]int32 // common beginnings of prompts
+	burst  []int32   // a prompt that several clients send at the same time
 
 	allowed []*engine.Mask // of many requests
 
 	mu      sync.Mutex
-	past    []history // what was asked for
-	lost    int       // requests that ended since a step was lost
-	preempt uint64    // told by requests
+	past    []history // earlier requests
+	lost    int       // requests that failed with a lost step
+	preempt uint64    // as reported by requests
 }
 
-// A history is the tokens of an answer, with what they can be found by.
+// A history is the tokens of an answer, and what they are cached under.
 type history struct {
 	salt   string
 	class  int
 	tokens []int32
 	prompt int
-	first  int // number of its request's first
+	first  int // number of its request's first answer
 }
 
-// ends counts how requests ended, and what happened to them.
+// ends counts how requests ended.
 type ends struct {
 	results, whole, damaged, nothing, refused, lost, closed, cancelled, left atomic.Int64
 	forced                                                                   atomic.Int64
@@ -64,7 +64,7 @@ type ends struct {
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// ids are n tokens.
+// ids returns n tokens.
 func ids(rng *rand.Rand, n int) []int32 {
 	x := make([]int32, n)
 	for i := range x {
@@ -73,7 +73,7 @@ func ids(rng *rand.Rand, n int) []int32 {
 	return x
 }
 
-// prepare chooses what is the same for all clients.
+// prepare chooses what all clients share.
 func (r *trial) prepare() bool {
 	rng := rand.New(rand.NewPCG(r.seed, 1))
 	w := pick(rng, 1, 2, 20, 32, 33, 100, 300)
@@ -82,6 +82,9 @@ func (r *trial) prepare() bool {
 		r.model.windows = pick(own, []int{recurrent}, []int{0, recurrent}, []int{recurrent, w}, []int{w, recurrent, 0})
 	}
 	r.config = engine.Config{Context: pick(rng, 1, 40, 64, 255, 257, 400, 700, 1024), Parallel: 1 + rng.IntN(8), Cache: tensor.F32}
+	own := rand.New(rand.NewPCG(r.seed, 5)) // the number of prompt tokens in a step changes no result
+	r.config.Chunk = pick(own, 0, 0, 5, 40, 256, 300, 1000, 3000)
+	r.config.Gap = pick(own, 0, 0, 1, time.Microsecond, 100*time.Microsecond, time.Hour)
 	if rng.IntN(3) == 0 {
 		r.model.longFrom, r.model.dynamic = 1+rng.IntN(r.config.Context), rng.IntN(3) == 0
 	}
@@ -128,7 +131,7 @@ func (r *trial) prepare() bool {
 	return true
 }
 
-// run is the whole trial.
+// run runs the trial.
 func (r *trial) run() {
 	if !r.prepare() {
 		return
@@ -164,14 +167,14 @@ func (r *trial) run() {
 	}
 }
 
-// named says in which trial a panic was.
+// named adds the trial to a panic.
 func (r *trial) named() {
 	if p := recover(); p != nil {
 		panic(fmt.Sprintf("REALIZAR_ENGINE_SEED=%d: %v", r.seed, p))
 	}
 }
 
-// rest is how things stand when nobody asks for anything.
+// rest checks the engine while there are no requests.
 func (r *trial) rest() {
 	if err := r.engine.Check(); err != nil {
 		r.broken("at rest: %v", err)
@@ -216,7 +219,7 @@ func (r *trial) close() {
 	})
 }
 
-// note remembers what is asked for, and returns the number of its first answer.
+// note records a request, and returns the number of its first answer.
 func (r *trial) note(salt string, prompt []int32, e *expected) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,8 +233,8 @@ func (r *trial) note(salt string, prompt []int32, e *expected) int {
 	return first
 }
 
-// shared is how many tokens of a prompt others that were asked for have at their
-// beginning too. first is the number of its own first answer.
+// shared returns the longest common beginning of a prompt with earlier requests. first is the
+// number of its own first answer.
 func (r *trial) shared(q *engine.Request, first int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,9 +251,8 @@ func (r *trial) shared(q *engine.Request, first int) int {
 	return most
 }
 
-// trials runs one trial after the other until the device has been given as many
-// steps as asked for. REALIZAR_ENGINE_STEPS asks for another number, and
-// REALIZAR_ENGINE_SEED for the one trial of that seed.
+// trials runs trials until the device has run as many steps as asked for. REALIZAR_ENGINE_STEPS
+// sets another number; REALIZAR_ENGINE_SEED selects the one trial of that seed.
 func trials(t *testing.T, steps int, run func(r *trial)) {
 	number := func(name string, other uint64) uint64 {
 		if s := os.Getenv(name); s != "" {
@@ -305,12 +307,12 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 	t.Log(points)
 }
 
-// Whatever others do, the answers to each request are those of its tokens alone, and
-// nothing is left of it when it ends. Time is that of the test, so that a seed's
-// arrivals, ends and steps come in the same order each time.
+// Whatever other requests do, the answers to a request depend on its tokens alone, and nothing
+// remains when it ends. The test's bubble has its own clock, so a seed's arrivals, ends and steps
+// come in the same order each time.
 func TestModel(t *testing.T) {
 	steps := 100_000
-	if testing.Short() {
+	if testing.Short() || os.Getenv("REALIZAR_LONG") == "" {
 		steps = 10_000
 	}
 	trials(t, steps, func(r *trial) {
@@ -326,7 +328,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// The same with the scheduler's own order of things, for the race detector.
+// The same in real time, for the race detector.
 func TestModelRaces(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	trials(t, 10_000, func(r *trial) {

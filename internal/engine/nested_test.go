@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A caller who asks for something else before taking in more of an answer gets it,
-// also where there is a place and pages for one sequence only.
+// A caller that makes a request before it takes more of an answer is served, even if there is a
+// place and pages for only one sequence.
 func TestRequestWithinAnother(t *testing.T) {
 	for _, parallel := range []int{1, 2} {
 		e, err := engine.New(t.Context(), plantest.Model(t, nil), cpu.New(2), engine.Config{Context: 300, Parallel: parallel, States: 1, Cache: tensor.F16}, nil)
@@ -52,7 +52,7 @@ func TestRequestWithinAnother(t *testing.T) {
 	}
 }
 
-// So does one whose caller looks at the outputs of a prompt.
+// So is a caller within the outputs of a prompt.
 func TestRequestWithinOutputs(t *testing.T) {
 	e := open(t, cpu.New(2), plantest.Model(t, nil), engine.Config{Context: 300, Parallel: 1, States: 1, Cache: tensor.F16})
 	outer := &engine.Request{Prompt: tokens(200, 7)}
@@ -76,13 +76,13 @@ func TestRequestWithinOutputs(t *testing.T) {
 	}
 }
 
-// A caller whose function panics leaves no place and no page taken.
+// A caller whose function panics leaves no place and no page in use.
 func TestCallerPanics(t *testing.T) {
 	e, err := engine.New(t.Context(), plantest.Model(t, nil), cpu.New(2), engine.Config{Context: 300, Parallel: 1, States: 1, Cache: tensor.F16}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second has the place of the first
+	for range 2 { // the second gets the place of the first
 		func() {
 			defer func() {
 				if recover() == nil {

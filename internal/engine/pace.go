@@ -1,48 +1,178 @@
 package engine
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
-// beside is how long a step should take at most that chooses tokens beside reading
-// prompts: for so long everyone who is waiting for their next token waits.
-const beside = 100 * time.Millisecond
+// gap is the default of [Config.Gap].
+const gap = 100 * time.Millisecond
 
-// A pace is how fast prompts are read, which says how much of them goes into steps
-// that others wait for.
+// A pace predicts the length of the next step from completed steps, and says how many prompt tokens
+// fit into it.
+//
+// A step without prompts takes as long as steps of about the same number of rows did. The
+// additional time of a step with prompts is the cost of its prompt tokens, the same for each. So
+// beside decoding sequences a step gets the prompt tokens that fit into the gap, and at most twice
+// as many as in the step before, since the estimates may be poor at first. A step of prompts alone
+// has as many tokens as make the device fastest: the number doubles as long as that makes a token
+// 5% faster.
 type pace struct {
-	each float64   // seconds that a token of a prompt takes, 0: not known
+	gap  time.Duration
 	last time.Time // when the last step was done
+
+	rows   [rowSizes]float64 // seconds of a step of decoding rows, by the class of their number
+	each   float64           // seconds that a prompt token adds to a step
+	before int               // prompt tokens of the last step with both decode and prefill
+
+	move  float64 // seconds that a saved or restored byte adds to a step
+	moves int     // steps that move was measured in
+
+	alone  [sizes]float64 // seconds per token in a step of prompts alone, by the class of its tokens
+	size   int            // tokens of such a step; 0 if not known
+	tokens int            // room for prompt tokens in the last step
 }
 
-// tokens is how many tokens of prompts go into a step that has room for so many.
-func (p *pace) tokens(room int, active []*sequence) int {
-	if p.each == 0 {
-		return room
+// sizes is the number of classes of token counts: 1, 2 to 3, 4 to 7, and so on. Rows have finer
+// classes: one for each number up to 8, and four for each power of two from there on.
+const (
+	sizes    = 32
+	rowSizes = 4 * sizes
+)
+
+func class(n int) int { return bits.Len(uint(n)) - 1 }
+
+func rowClass(n int) int {
+	if n <= 8 {
+		return n
 	}
-	n := int(min(beside.Seconds()/p.each, float64(room))) / pageTokens * pageTokens
-	if n >= room {
-		return room
+	return 4*(class(n)-1) + n>>(class(n)-2)&3
+}
+
+// learn moves v, a running mean or 0, towards now by the given part.
+func learn(v *float64, now, part float64) {
+	if *v > 0 {
+		now = *v + (now-*v)*part
 	}
-	for _, s := range active {
-		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 {
-			return min(room, max(n, pageTokens))
+	*v = now
+}
+
+const quarter = 0.25
+
+// decoding returns the predicted seconds of a step of that many rows: the time of the nearest class
+// measured, preferring smaller ones.
+func (p *pace) decoding(rows int) float64 {
+	if rows == 0 {
+		return 0
+	}
+	at := rowClass(rows)
+	for i := at; i >= 0; i-- {
+		if p.rows[i] > 0 {
+			return p.rows[i]
 		}
 	}
-	return room
+	for _, v := range p.rows[at:] {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
 }
 
-// took notes how long f took.
-func (p *pace) took(f *flight, now time.Time) {
+// room returns how many prompt tokens go into a step with room for most, beside the given number of
+// decoding rows.
+func (p *pace) room(most, rows int) int {
+	p.tokens = most
+	switch {
+	case rows == 0:
+		p.tokens = min(most, max(p.size, chunkTokens))
+	case p.each == 0:
+		p.tokens = min(most, chunkTokens)
+	default:
+		left := max(0, p.gap.Seconds()-p.decoding(rows))
+		n := int(min(left/p.each, float64(most), float64(max(2*p.before, chunkTokens))))
+		if n < most {
+			p.tokens = min(most, max(n/pageTokens*pageTokens, pageTokens))
+		}
+	}
+	return p.tokens
+}
+
+// took records how long f took. It ignores the first step of a kind, which the device captures and
+// which therefore says nothing about the next.
+func (p *pace) took(f *flight, now time.Time, most int) {
 	begun := f.begun
 	if p.last.After(begun) {
 		begun = p.last
 	}
 	p.last = now
-	if f.prompt < pageTokens {
-		return
+	seconds := now.Sub(begun).Seconds()
+	rows := 0
+	for i := range f.parts {
+		if part := &f.parts[i]; part.end-part.start == 1 {
+			rows++
+		}
 	}
-	each := now.Sub(begun).Seconds() / float64(f.prompt)
-	if p.each > 0 {
-		each = (3*p.each + each) / 4
+	switch {
+	case f.capture > 0 || seconds <= 0:
+	case f.moved > 0:
+		// Other delays must not keep pages from being saved: the least time counts, and grows
+		// slowly.
+		p.moves++
+		each := max(0, seconds-p.decoding(rows)-p.each*float64(f.prompt)) / float64(f.moved)
+		if p.moves == 1 || each < p.move*1.1 {
+			p.move = each
+		} else {
+			p.move *= 1.1
+		}
+	case f.prompt == 0:
+		learn(&p.rows[rowClass(rows)], seconds, quarter)
+	case f.prompt >= pageTokens && rows == 0:
+		learn(&p.each, seconds/float64(f.prompt), quarter)
+		p.saturate(f.prompt, seconds, most)
+	case f.prompt >= pageTokens:
+		// If prompts are a small part of the step, it says little about them.
+		added := max(seconds-p.decoding(rows), seconds/16)
+		part := quarter
+		if now := added / float64(f.prompt); now < p.each {
+			part = min(quarter, added/seconds)
+		}
+		learn(&p.each, added/float64(f.prompt), part)
+		p.before = f.prompt
 	}
-	p.each = each
+}
+
+// saves reports whether saving and restoring a page of that many bytes is faster than computing its
+// tokens again. It also returns true while that is not known, and now and then if it is slower, to
+// measure again.
+func (p *pace) saves(bytes, tokens int) bool {
+	if p.moves < fewestMoves || p.each == 0 || 2*p.move*float64(bytes) < p.each*float64(tokens) {
+		return true
+	}
+	p.move *= 0.99
+	return false
+}
+
+// fewestMoves is how many steps must have moved pages before their measured cost counts.
+const fewestMoves = 8
+
+// saturate records how long a step of prompts alone took. most is the largest possible step, in
+// tokens.
+func (p *pace) saturate(tokens int, seconds float64, most int) {
+	size := max(p.size, chunkTokens)
+	if tokens < size-size/4 {
+		return // the step was not full
+	}
+	at := class(size)
+	learn(&p.alone[at], seconds/float64(tokens), quarter)
+	own, more := p.alone[at], &p.alone[at+1]
+	switch less := p.alone[at-1]; {
+	case 2*size <= most && *more < own*0.95: // or the larger size is not measured
+		size *= 2
+	case size > chunkTokens && less > 0 && own > less*0.95:
+		size /= 2
+	default:
+		*more *= 0.998 // so that the larger size is tried again some time
+	}
+	p.size = size
 }

@@ -1,7 +1,7 @@
 package engine
 
-// match is how many pages of s's first tokens are there to go on from, which are
-// those of e.matched. Where the next one is under way, s waits for it.
+// match finds the longest cached prefix of s. It sets e.matched to the nodes of the prefix and
+// returns their number. waits is true if a step in flight is about to fill the next page.
 func (e *Engine) match(s *sequence) (pages int, waits bool) {
 	e.matched = e.matched[:0]
 	n := e.tree.beginnings[beginning{s.run.Salt, s.class}]
@@ -33,11 +33,11 @@ func (e *Engine) match(s *sequence) (pages int, waits bool) {
 	return pages, false
 }
 
-// page is page i of s's tokens.
+// page returns the tokens of page i of s.
 func (s *sequence) page(i int) []int32 { return s.tokens[i*pageTokens : (i+1)*pageTokens] }
 
-// goesOn says that e.spans, the pages in a row up to so many, have what tokens after
-// them need, of every group.
+// goesOn reports whether every group can continue after that many pages. e.spans holds the number
+// of consecutive pages up to there, by group.
 func (e *Engine) goesOn(pages int) bool {
 	for g, group := range e.program.Groups {
 		if e.spans[g] < pages-firstPage(group, pages*pageTokens) {
@@ -52,19 +52,27 @@ type outcome uint8
 
 const (
 	placed  outcome = iota
-	later           // what it goes on from is under way
+	later           // a step in flight computes its prefix, or it waits for another reason
 	lacking         // there are too few pages
 )
 
-// place has s, which is i-th in the queue, go on from the longest part of its tokens
-// whose states are there, as far as pages are for all tokens known.
-func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
+// place makes s, which is i-th in the queue, continue from its longest cached prefix, if there are
+// pages for all its known tokens. If behind is set, s may stay behind a sequence that runs what
+// comes next.
+func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool) outcome {
 	pages, waits := e.match(s)
+	if behind && e.leader(s, pages) {
+		return later
+	}
+	if behind && !waits && e.cold(s, pages) {
+		e.frozen = append(e.frozen, s)
+		return later
+	}
 	for !waits && e.lacks(s, pages) {
 		if !e.preemptFor(f, i, patience) {
 			return lacking
 		}
-		pages, waits = e.match(s) // what that one alone kept is gone
+		pages, waits = e.match(s) // pages that the preempted sequence restored may be gone
 	}
 	if waits {
 		return later
@@ -91,19 +99,19 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
 			}
 		}
 	}
-	s.placed, s.places, s.step = true, s.places+1, 0
+	s.placed, s.places, s.step, s.warmed = true, s.places+1, 0, 0
 	s.sent, s.done = pages*pageTokens, pages*pageTokens
 	e.measures.placed(s)
 	return placed
 }
 
-// lacks says that there are too few pages for the tokens of s and the next one, when
-// it goes on from so many that are there.
+// lacks reports whether there are too few pages for the tokens of s and the next one, if s
+// continues from that many cached pages.
 func (e *Engine) lacks(s *sequence, pages int) bool {
 	for g, group := range e.program.Groups {
 		first := firstPage(group, pages*pageTokens)
 		need := e.config.need(group, pages, min(len(s.tokens)+1, s.run.total()))
-		idle := 0 // of those that are there
+		idle := 0 // of the matched pages
 		for _, n := range e.matched[first:pages] {
 			if page := n.places[g].page; page != none {
 				if need--; e.pools[g].pages[page].holders == 0 {
@@ -118,18 +126,18 @@ func (e *Engine) lacks(s *sequence, pages int) bool {
 	return false
 }
 
-// cover gives back pages that no token of s needs from now on, and takes those up to
-// position end; others give up theirs for it, or else it does.
+// cover releases pages that no later token of s needs, and takes pages up to position end. If pages
+// run short, it preempts other sequences, or else s itself, and then returns false.
 func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 	for g := range s.tables {
 		t := &s.tables[g]
 		n := t.past(s.done)
 		for _, page := range t.pages[:n] {
-			// All that it has is done, also where it was published for a later step.
+			// Its content is complete, even if it was published for a later step.
 			if n := e.pools[g].pages[page].node; n != nil {
 				n.places[g].filled = min(n.places[g].filled, e.done)
 			}
-			e.pools[g].let(page)
+			e.pools[g].let(page, costOf(s.sent))
 		}
 		t.drop(n)
 	}
@@ -148,6 +156,12 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 	return true
 }
 
+// costOf returns the relative cost to recompute a page of a sequence of that many tokens. At
+// attentionTokens, attention costs about as much as the weights.
+func costOf(tokens int) float64 { return 1 + float64(tokens)/attentionTokens }
+
+const attentionTokens = 16384
+
 func (e *Engine) lacksUpTo(s *sequence, end int) bool {
 	for g := range s.tables {
 		if s.tables[g].lacks(end) > e.pools[g].available() {
@@ -157,9 +171,9 @@ func (e *Engine) lacksUpTo(s *sequence, end int) bool {
 	return false
 }
 
-// preemptFor has one that has pages give them up for the i-th: one that waits for its
-// caller, or the last, if it comes after the i-th. The step being made has no part
-// of it.
+// preemptFor preempts one sequence for the i-th: one that waits for its caller, or the last one
+// with pages after the i-th. The preempted sequence is not in the step being made. It returns false
+// if there is none.
 func (e *Engine) preemptFor(f *flight, i, patience int) bool {
 	for k, s := range e.queue.active {
 		if k != i && s.placed && s.stalls(patience) && (s.step != f.number || s.under == 0) {
@@ -176,23 +190,23 @@ func (e *Engine) preemptFor(f *flight, i, patience int) bool {
 	return false
 }
 
-// preempt has s give up its pages. They are idle then, and it goes on from those
-// that are still there, or in the host's memory, when its turn comes again.
+// preempt releases the pages of s, which become idle. When s is placed again, it continues from
+// those that are still cached.
 func (e *Engine) preempt(s *sequence) {
 	e.release(s)
 	s.run.stats.Preemptions++
 	e.measures.Preemptions++
 }
 
-// giveUp has s give up its place.
+// giveUp preempts s, which loses its place, if it has pages.
 func (e *Engine) giveUp(s *sequence) {
 	if s.placed {
 		e.preempt(s)
 	}
 }
 
-// release lets go of all pages of s. Those that are filled by steps under way are
-// not found by others, as nobody would know if such a step failed.
+// release gives up all pages of s. Other requests must not find pages that a step in flight still
+// fills, because they would not learn of its failure: release removes these from the tree.
 func (e *Engine) release(s *sequence) {
 	if !s.placed {
 		return
@@ -207,7 +221,7 @@ func (e *Engine) release(s *sequence) {
 					e.losePage(n, g)
 				}
 			}
-			e.pools[g].let(t.pages[k]) // the last first: a history is no use without what it begins with
+			e.pools[g].let(t.pages[k], costOf(s.sent)) // the last first: a page is of no use without those before it
 		}
 		t.begin(0)
 	}
@@ -218,8 +232,8 @@ func (e *Engine) release(s *sequence) {
 	s.path = s.path[:0]
 }
 
-// publish lets others find the pages of s whose tokens are known up to upto, the
-// last of which step fills.
+// publish makes the full pages of s up to position upto findable by other sequences. step fills the
+// last of them.
 func (e *Engine) publish(s *sequence, upto int, step uint64) {
 	if s.whole {
 		return // it leaves no states
@@ -231,7 +245,7 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 		for g := range s.tables {
 			page, at := s.tables[g].found(i), &n.places[g]
 			if page == none || at.page != none {
-				continue // gone, or another has it too
+				continue // the page is gone, or another sequence has published one
 			}
 			at.page, at.filled = page, step
 			e.pools[g].pages[at.page].node = n
@@ -240,12 +254,12 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 	}
 }
 
-// take is a page of group g, for which another may be put out.
+// take returns a page of group g. It evicts the least valuable idle page if none is free.
 func (e *Engine) take(f *flight, g int) int32 {
 	p := e.pools[g]
 	if len(p.free) == 0 {
-		n := p.pages[p.oldest()].node
-		if n.places[g].host == none {
+		n := p.pages[p.least()].node
+		if n.places[g].host == none && e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
 			e.save(f, n, g)
 		}
 		e.losePage(n, g)
@@ -254,7 +268,7 @@ func (e *Engine) take(f *flight, g int) int32 {
 	return p.take()
 }
 
-// losePage forgets the page of group g that n has.
+// losePage removes n's page of group g from the device.
 func (e *Engine) losePage(n *node, g int) {
 	page := n.places[g].page
 	n.places[g].page = none

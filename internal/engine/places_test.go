@@ -12,9 +12,8 @@ func byClient(client string) func(*engine.Request) {
 	return func(r *engine.Request) { r.Client = client }
 }
 
-// A client that comes while another has all places gets its fair share when each of the
-// other's answers has run for a page. An answer that gives its place up goes on later and is
-// the same.
+// A client that arrives while another has all places gets its fair share once the other's answers
+// have run for a page. A preempted answer continues later and is the same.
 func TestPlacesAreShared(t *testing.T) {
 	scripting(t, engine.Config{Context: 300, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
 		var greedy []*caller
@@ -64,7 +63,7 @@ func TestPlacesAreShared(t *testing.T) {
 	})
 }
 
-// Where all waits of one client, or each has one place, nobody is put out.
+// If all waiting sequences are of one client, or each client has one place, none loses its place.
 func TestPlacesAreKept(t *testing.T) {
 	for what, client := range map[string]func(i int) string{
 		"one client": func(int) string { return "one" }, "one answer each": func(i int) string { return fmt.Sprint(i) },
@@ -87,8 +86,8 @@ func TestPlacesAreKept(t *testing.T) {
 	}
 }
 
-// A client with short requests, one after another, puts a long answer of another out no more
-// often than each page's worth of it, and of what it may have to run again an eighth.
+// A client with short requests, one after another, preempts a long answer of another client no more
+// often than once for each page of it, and for each eighth of what it may have to run again.
 func TestPlacesDoNotThrash(t *testing.T) {
 	const length = 600
 	scripting(t, engine.Config{Context: 1000, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {

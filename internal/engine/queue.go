@@ -2,36 +2,36 @@ package engine
 
 import "slices"
 
-// A queue is the order in which sequences are served: by priority, then in turns
-// of their salts and clients, then as they came. Turns are those of start-time fair queueing
-// (Goyal, Vin and Cheng, 1996), where a sequence costs the tokens that it runs at
-// most: the next sequence of a turn begins where its last one would end, or where the
-// one that got a place last began. Places are given to turns that have the fewest.
+// A queue holds the order in which sequences are served: by priority, then in turns of salts and
+// clients, then by arrival. Turns follow start-time fair queueing (Goyal, Vin and Cheng, 1996),
+// where a sequence costs the most tokens that it may run. The next sequence of a turn starts where
+// its last one would end, or where the last placed sequence started, whichever is later. A free
+// place goes to the turn with the fewest places.
 type queue struct {
 	most    int         // sequences with a place in steps
-	active  []*sequence // those, in order
+	active  []*sequence // sequences with a place, in order
 	waiting []*sequence // the others, in order
-	now     float64     // where the one that got a place last began
+	now     float64     // start of the sequence that got a place last
 	shares  map[turn]*share
-	lacking int // turns of which sequences wait
+	lacking int // number of turns with waiting sequences
 	arrived uint64
 }
 
-// A turn is what sequences share that are served one after another.
+// A turn identifies sequences that are served one after another.
 type turn struct{ salt, client string }
 
-// A share is what a turn has of what there is.
+// A share is what a turn uses.
 type share struct {
 	end    float64 // where its last sequence would end
 	places int
-	waits  int // sequences
+	waits  int // waiting sequences
 }
 
 func (s *sequence) turn() turn { return turn{s.run.Salt, s.run.Client} }
 
 func newQueue(most int) queue { return queue{most: most, shares: map[turn]*share{}} }
 
-// enter has s wait for its turn.
+// enter puts s into the queue.
 func (q *queue) enter(s *sequence) {
 	turn := s.turn()
 	if s.share = q.shares[turn]; s.share == nil {
@@ -52,13 +52,13 @@ func (q *queue) wait(s *sequence) {
 	q.waiting = insert(q.waiting, s)
 }
 
-// insert puts s where its turn is.
+// insert puts s into all in order.
 func insert(all []*sequence, s *sequence) []*sequence {
 	at, _ := slices.BinarySearchFunc(all, s, (*sequence).before)
 	return slices.Insert(all, at, s)
 }
 
-// remove takes s out of all.
+// remove removes s from all.
 func remove(all []*sequence, s *sequence) []*sequence {
 	at, found := slices.BinarySearchFunc(all, s, (*sequence).before)
 	if !found {
@@ -67,7 +67,7 @@ func remove(all []*sequence, s *sequence) []*sequence {
 	return slices.Delete(all, at, at+1)
 }
 
-// leave ends s.
+// leave removes s, which has ended.
 func (q *queue) leave(s *sequence) {
 	if s.active {
 		s.active = false
@@ -79,7 +79,7 @@ func (q *queue) leave(s *sequence) {
 	}
 }
 
-// stopWaiting says that one less of s's turn waits.
+// stopWaiting records that s no longer waits, and forgets unused turns if there are many.
 func (q *queue) stopWaiting(s *sequence) {
 	if s.share.waits--; s.share.waits == 0 {
 		q.lacking--
@@ -87,7 +87,7 @@ func (q *queue) stopWaiting(s *sequence) {
 	if q.lacking > 0 && len(q.shares) < 2*(q.lacking+q.most)+64 {
 		return
 	}
-	// Forget turns that are over; with nobody waiting, whoever comes next begins now.
+	// Forget turns that are over. If no sequence waits, the next one starts now.
 	if q.lacking == 0 {
 		for _, a := range q.shares {
 			q.now = max(q.now, a.end)
@@ -100,9 +100,9 @@ func (q *queue) stopWaiting(s *sequence) {
 	}
 }
 
-// admit gives places to those whose turn it is and whose callers are ready for more.
-// Where there is none, another gives up its own, which give is told. It says whether
-// somebody has none.
+// admit gives places to the next sequences whose callers are ready for more. If no place is free,
+// another sequence may lose its own; admit calls give with it. It reports whether a ready sequence
+// has no place.
 func (q *queue) admit(patience int, give func(*sequence)) (lack bool) {
 	for {
 		at := q.next()
@@ -131,8 +131,18 @@ func (q *queue) admit(patience int, give func(*sequence)) (lack bool) {
 	}
 }
 
-// next is which of those that wait gets the next place: the first of the highest priority
-// whose turn has the fewest. -1: none is ready.
+// decoding returns how many sequences have finished their prompts and sample tokens.
+func (q *queue) decoding() (n int) {
+	for _, s := range q.active {
+		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// next returns the index of the waiting sequence that gets the next place: among the highest
+// priority, the first of the turn with the fewest places. It returns -1 if none is ready.
 func (q *queue) next() int {
 	best := -1
 	for i, s := range q.waiting {
@@ -154,14 +164,14 @@ func (q *queue) next() int {
 	return best
 }
 
-// A sequence that was let in gets on by a page of tokens at least, and by this part of what
-// it may have to run again, before it gives its place to another turn.
+// An admitted sequence runs at least a page of tokens, and an eighth of what it may have to run
+// again, before it loses its place to another turn.
 const ranOf = 8
 
-// gives is which of those that have places gives its own to s: one that has waited for its
-// caller in so many steps; the last, if its priority is lower; or of the turn that has the
-// most, and two more than that of s at least, the last that has run for long enough. So
-// turns come to have equal shares, and no place goes back and forth. -1: none.
+// gives returns the index of the sequence that loses its place to s: one that has waited for its
+// caller for patience steps; the last one, if its priority is lower; or, of the turn that has the
+// most places, and at least two more than that of s, the last sequence that has run for long
+// enough. So places even out and do not move back and forth. It returns -1 if there is none.
 func (q *queue) gives(s *sequence, patience int) int {
 	last := len(q.active) - 1
 	if k := slices.IndexFunc(q.active, func(o *sequence) bool { return o.stalls(patience) }); k >= 0 {

@@ -15,17 +15,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A quick backend's steps are done when they are submitted, and checked by nobody: what
-// they take is the engine's.
+// The steps of a quick backend are done when they are submitted, and not checked: all time is the
+// engine's.
 type quick struct {
 	plan.Backend // nil
 	spare        chan *quickStep
 	steps        int
-	masks        int                 // that were set
-	count        func(b *plan.Batch) // every batch; nil: nobody
+	masks        int                 // number of calls of SetMask
+	count        func(b *plan.Batch) // called with every batch, or nil
 
-	// Where lockstep is set a step is not over before callers have what the steps before
-	// it gave, and busy are the times between the end of a wait and the beginning of the next.
+	// If lockstep is set, a step ends only when callers have the results of the previous ones. busy
+	// holds the times from the end of a wait to the beginning of the next.
 	lockstep bool
 	given    int64 // rows of steps that were waited for
 	taken    atomic.Int64
@@ -81,7 +81,7 @@ func (s *quickStep) Wait(context.Context) (*plan.Result, error) {
 
 func (s *quickStep) Release() { s.b.spare <- s }
 
-// together has 64 requests choose n tokens each, beside each other; some share masks.
+// together has 64 requests of n tokens each run beside each other; some share masks.
 func together(tb testing.TB, b *quick, e *engine.Engine, n int, masks ...*engine.Mask) {
 	var all sync.WaitGroup
 	for i := range 64 {
@@ -112,7 +112,7 @@ func openQuick(tb testing.TB, b *quick, context int) *engine.Engine {
 	return e
 }
 
-// While 64 answers go on within their pages, steps allocate nothing.
+// While 64 answers stay within their pages, steps allocate nothing.
 func TestStepsAllocateNothing(t *testing.T) {
 	var masks []*engine.Mask
 	for i := range 9 {
@@ -125,9 +125,9 @@ func TestStepsAllocateNothing(t *testing.T) {
 func stepsAllocateNothing(t *testing.T, masks ...*engine.Mask) {
 	b := &quick{}
 	e := openQuick(t, b, 600)
-	together(t, b, e, 500, masks...) // makes what is used again
-	// A window of steps begins when all are past the beginning of a page, and ends when
-	// the first of them comes near its end.
+	together(t, b, e, 500, masks...) // fills the pools of reused memory
+	// The measured steps begin when all answers are past the beginning of a page, and end when the
+	// first of them is near its end.
 	var begun, ended runtime.MemStats
 	from, windows, steps := 0, 0, 0
 	var allocated uint64
@@ -165,8 +165,8 @@ func stepsAllocateNothing(t *testing.T, masks ...*engine.Mask) {
 	t.Logf("%d steps in %d windows took %d allocations", steps, windows, allocated)
 }
 
-// What the engine itself takes for a step of 64 answers: the time in which no step is
-// waited for, in the middle of all steps.
+// The engine's own time for a step of 64 answers: the time without a wait for a step, in the middle
+// of all steps.
 func BenchmarkStep64(b *testing.B) {
 	q := &quick{lockstep: true, busy: make([]time.Duration, 0, 1<<16)}
 	e := openQuick(b, q, 2048)

@@ -10,78 +10,77 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A Request is what [Engine.Run] is asked for. It must not be changed until Run
-// returns.
+// A Request is the argument of [Engine.Run]. It must not change until Run returns.
 type Request struct {
 	Prompt  []int32
-	Types   []int32  // of the prompt's tokens, or nil: their second positions, see [plan.Program.Axes]
-	Outputs []Output // wanted of the prompt's tokens, in ascending order of Token
+	Types   []int32  // second positions of the prompt's tokens, see [plan.Program.Axes], or nil
+	Outputs []Output // wanted for the prompt's tokens, in ascending order of Token
 
-	Tokens    int       // to choose after the prompt, at most; 0: none
-	MinTokens int       // no id of Stop is chosen before so many others are
+	Tokens    int       // to sample after the prompt, at most; 0 for none
+	MinTokens int       // no id of Stop is sampled before that many tokens are
 	Stop      []int32   // ids that end an answer, as its last token
-	Want      plan.Want // of each token chosen: logits, hidden state, log-probability
-	Trace     bool      // the time by layer of the tokens chosen, see [Trace]; the steps may take longer, also for who else is in them
+	Ends      bool      // yield may end an answer because of its tokens, so steps are not made ahead of it
+	Want      plan.Want // for each sampled token: logits, hidden state, log-probability
+	Trace     bool      // times by layer for sampled tokens, see [Trace]; steps may take longer, also for other requests
 	Sampling  sample.Params
-	Bias      []sample.Adjustment // of tokens in ascending order; only Token and Bias count
+	Bias      []sample.Adjustment // by token in ascending order; only Token and Bias count
 
-	// Choices are the answers to choose; 0: 1. They share the pages of the prompt.
-	// Sampling.Choice is that of the first answer, the next one's is one more.
+	// Choices is the number of answers; 0 means 1. They share the pages of the prompt.
+	// Sampling.Choice is the number of the first answer; each further answer has the next number.
 	Choices int
 
 	Priority int    // higher ones go first, and keep their pages
-	Salt     string // requests of unlike salts share no pages, and take turns
-	Client   string // requests of unlike clients take turns
+	Salt     string // requests of different salts share no pages, and take turns
+	Client   string // requests of different clients take turns
 
-	// Allowed is what every token of every answer is chosen of; nil: all.
+	// Allowed is the set of tokens that may be sampled; nil allows all.
 	Allowed *Mask
 
-	// Constrain, where not nil, is called once for each answer, by its number, and says
-	// what constrains it.
+	// Constrain, if not nil, is called once for each answer, with its number, and returns the
+	// answer's constraint.
 	Constrain func(choice int) Constraint
 }
 
-// An Output is what a token of a prompt is wanted for: logits, hidden state. Where
-// tokens are chosen after the prompt, the last of its tokens has no output.
+// An Output asks for the logits or hidden state of a prompt token. If tokens are sampled after the
+// prompt, its last token has no output.
 type Output struct {
 	Token int32 // index into the prompt
 	Want  plan.Want
 }
 
-// A Result is an output of the prompt, or a token that was chosen. It and its
-// slices are the caller's until yield returns.
+// A Result is an output of the prompt, or a sampled token. It and its slices are valid until yield
+// returns.
 type Result struct {
 	Choice  int  // the answer's number, from 0
-	Index   int  // of the token in the prompt, or among those chosen
-	Chosen  bool // Token was chosen
-	Final   bool // nothing of its answer follows
-	Stopped bool // Token is one of Stop and ended the answer
+	Index   int  // of the token in the prompt, or in the answer
+	Chosen  bool // Token was sampled
+	Final   bool // the last result of its answer
+	Stopped bool // Token is in Stop and ended the answer
 	Token   int32
-	Forced  []int32 // tokens before Token, from Index on, that had to follow those chosen before
+	Forced  []int32 // forced tokens before Token, from Index on
 
-	LogProbability float32   // of Token, where wanted
-	Logits         []float32 // [vocab], where wanted
-	Hidden         []float32 // [d], where wanted
+	LogProbability float32   // of Token, if wanted
+	Logits         []float32 // [vocab], if wanted
+	Hidden         []float32 // [d], if wanted
 	Stats          Stats     // of the request so far
-	Trace          *Trace    // where the request is traced and Token was chosen
+	Trace          *Trace    // if the request is traced and Token was sampled
 }
 
-// A Trace says what an answer's steps took since its token before: for the first
-// token, those that read the prompt, as far as this answer did, and the one that chose
-// it. The times are [plan.Result.Layers] of whole steps, which others may have been in
-// too.
+// A Trace holds the time of an answer's steps since its previous token. For the first token, these
+// are the steps of the prompt, as far as this answer ran it, and the step that sampled the token.
+// The times are [plan.Result.Layers] of whole steps, which may include other requests.
 type Trace struct {
 	Layers []time.Duration // [layers+1]
 }
 
 // Stats say how a request was served.
 type Stats struct {
-	Queue       time.Duration // until the first step with a token of it
-	Cached      int           // tokens of the prompt that the first answer found the states of
+	Queue       time.Duration // until the first step with one of its tokens
+	Cached      int           // tokens of the prompt that were cached for the first answer
 	Preemptions int
 }
 
-// answers is how many are wanted. Where nothing is chosen, the prompt is run once.
+// answers returns the number of answers. If no token is sampled, the prompt runs once.
 func (r *Request) answers() int {
 	if r.Tokens == 0 {
 		return 1
@@ -89,14 +88,14 @@ func (r *Request) answers() int {
 	return max(1, r.Choices)
 }
 
-// total is how many tokens an answer runs.
+// total returns how many tokens an answer runs at most.
 func (r *Request) total() int { return len(r.Prompt) + max(0, r.Tokens-1) }
 
-// wide says that results hold on to the memory of their step.
+// wide reports whether results hold the memory of their step.
 func (r *Request) wide() bool { return r.Want&(plan.WantLogits|plan.WantHidden) != 0 }
 
-// check refuses what cannot be run, or what would make a whole step fail, and with
-// it other requests.
+// check returns an error for a request that cannot run, or that would make a whole step fail, and
+// other requests with it.
 func (r *Request) check(c Config, p *plan.Program) error {
 	vocab := int(p.Shapes[p.Logits][1])
 	switch {
@@ -157,8 +156,8 @@ func (r *Request) check(c Config, p *plan.Program) error {
 	return nil
 }
 
-// adjustments are what the sampling of r's answers begins with: biases that are numbers,
-// and what it needs to know of the prompt.
+// adjustments returns the adjustments that sampling starts with: the finite biases, and the
+// prompt's tokens if the sampling parameters need them.
 func (r *Request) adjustments(vocab int) []sample.Adjustment {
 	var all []sample.Adjustment
 	for _, b := range r.Bias {

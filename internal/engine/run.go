@@ -7,37 +7,36 @@ import (
 	"time"
 )
 
-// A run is a request at work. The engine's mutex guards what changes.
+// A run is a request in the engine. The engine's mutex guards its variable fields.
 type run struct {
 	*Request
 	answers []*sequence
-	wanted  int // answers that the caller waits for; the caller's own
+	wanted  int // answers that the caller still waits for; used by the caller alone
 	results chan result
 
 	early, later *Mask // see [Request.masks]
 
 	arrived time.Time
 	stats   Stats
-	over    bool // nobody wants results any longer
+	over    bool // no more results are wanted
 }
 
-// A result is what the scheduler tells a run's caller.
+// A result is a message from the scheduler to a run's caller.
 type result struct {
 	Result
-	flight *flight // that the slices lie in, or nil
+	flight *flight // that holds the memory of the slices, or nil
 	err    error
-	none   bool // there is no Result, but the end
-	end    bool // of the run
-	single bool // err is of the answer alone, and of no interest where its caller has ended it
+	none   bool // there is no Result, and the run ends
+	end    bool // the run ends with this result
+	single bool // err is of one answer, and is ignored if the caller has ended that answer
 }
 
-// Run runs r to its end and calls yield, on the caller's goroutine, with each
-// result as soon as it is there; nobody else waits for that. Where yield wants no
-// more, it ends the result's answer, or after an output of the prompt the whole
-// request; its error ends the request and is returned. So does the end of ctx, also
-// while the request waits.
+// Run runs r to its end. It calls yield on the caller's goroutine with each result, as soon as
+// there is one; a slow yield delays no other request. If yield returns false, the result's answer
+// ends, or after an output of the prompt the whole request. An error of yield ends the request, and
+// Run returns it. The request also ends with ctx, even while it waits.
 //
-// An answer's tokens depend on the request and its number alone.
+// An answer's tokens depend only on the request and the answer's number.
 func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (stats Stats, err error) {
 	if err := r.check(e.config, e.program); err != nil {
 		return Stats{}, err
@@ -54,7 +53,7 @@ func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more 
 	}
 	stop := context.AfterFunc(ctx, func() { e.interrupt(w, ended(ctx, ctx.Err())) })
 	err = errPanic
-	defer func() { // also where yield panics
+	defer func() { // also if yield panics
 		stop()
 		e.leave(w, err)
 		stats = w.stats
@@ -63,7 +62,7 @@ func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more 
 	return stats, err
 }
 
-// errPanic is what a request ends with whose caller's function panics.
+// errPanic is the error of a request whose yield panics.
 var errPanic = errors.New("the caller panicked")
 
 // interrupt ends w, whose caller may be waiting, with an error.
@@ -81,12 +80,12 @@ func (e *Engine) cancel(w *run, err error) {
 	}
 }
 
-// newRun prepares what r needs, outside of the scheduler.
+// newRun prepares a run of r, outside the scheduler.
 func (e *Engine) newRun(r *Request) *run {
 	n := r.answers()
 	w := &run{Request: r, wanted: n, arrived: time.Now()}
-	// What is under way or not taken in has room here, and an error of each answer and of
-	// all after it, so that the scheduler never waits.
+	// The channel has room for all results in flight or not taken yet, for one error of each
+	// answer, and for the last error, so the scheduler never waits.
 	most := tokensAhead
 	if r.wide() {
 		most = widesAhead
@@ -96,7 +95,7 @@ func (e *Engine) newRun(r *Request) *run {
 		rows = len(r.Outputs) // of one step
 	}
 	if r.Constrain != nil {
-		most *= 2 // each token may be followed by those that it forces
+		most *= 2 // forced tokens may follow each token
 	}
 	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rows, len(r.Outputs))+1)
 	vocab := int(e.program.Shapes[e.program.Logits][1])
@@ -104,7 +103,7 @@ func (e *Engine) newRun(r *Request) *run {
 	adjust := r.adjustments(vocab)
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
-		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, stops: e.stops, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
 		for g, group := range e.program.Groups {
 			s.tables[g].group = group
 		}
@@ -120,8 +119,8 @@ func (e *Engine) newRun(r *Request) *run {
 	return w
 }
 
-// allowed is what token number n of an answer is chosen by as far as that is known
-// ahead, or nil.
+// allowed returns the mask for token number n of an answer, as far as it does not depend on the
+// tokens, or nil.
 func (w *run) allowed(n int) *Mask {
 	if n < w.MinTokens {
 		return w.early
@@ -129,12 +128,12 @@ func (w *run) allowed(n int) *Mask {
 	return w.later
 }
 
-// follow passes w's results on until there are no more.
+// follow passes w's results to yield until there are no more.
 func (e *Engine) follow(ctx context.Context, w *run, yield func(*Result) (bool, error)) error {
 	var got result
 	for {
 		got = <-w.results
-		// Whatever else is there, nothing is passed on after the end.
+		// After the end no result is passed on.
 		if e.closing.Load() {
 			return ErrClosed
 		}
@@ -147,7 +146,7 @@ func (e *Engine) follow(ctx context.Context, w *run, yield func(*Result) (bool, 
 	}
 }
 
-// pass hands a result on, and says whether w ends with it.
+// pass passes a result to yield, and reports whether w ends with it.
 func (e *Engine) pass(w *run, got *result, yield func(*Result) (bool, error)) (end bool, err error) {
 	s := w.answers[got.Choice]
 	switch {
@@ -182,7 +181,7 @@ func (e *Engine) pass(w *run, got *result, yield func(*Result) (bool, error)) (e
 	return w.wanted == 0, nil
 }
 
-// enter puts w's answers in the queue.
+// enter puts w's answers into the queue.
 func (e *Engine) enter(w *run) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,12 +195,15 @@ func (e *Engine) enter(w *run) error {
 	return nil
 }
 
-// taken notes that w's caller is done with a result.
+// taken records that w's caller is done with a result.
 func (e *Engine) taken(w *run, got *result) {
 	w.answers[got.Choice].ahead.Add(-1)
-	if got.flight != nil {
+	if got.flight != nil || w.Ends {
 		e.mu.Lock()
-		e.drop(got.flight)
+		if got.flight != nil {
+			e.drop(got.flight)
+		}
+		e.seen.Broadcast()
 		e.mu.Unlock()
 	}
 	if e.idle.Load() {
@@ -211,15 +213,15 @@ func (e *Engine) taken(w *run, got *result) {
 	}
 }
 
-// abandon ends an answer that its caller wants no more of: what steps under way
-// compute for it nobody looks at.
+// abandon ends an answer that its caller does not want any more. Its rows in steps in flight are
+// ignored.
 func (e *Engine) abandon(s *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finish(s, EndedByCaller)
 }
 
-// leave ends w, for err or because it is done.
+// leave ends w, with err or because it is complete.
 func (e *Engine) leave(w *run, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,7 +229,7 @@ func (e *Engine) leave(w *run, err error) {
 	if err != nil {
 		how = Cancelled
 	}
-	e.stop(w, how) // what is not over
+	e.stop(w, how) // the answers that have not ended
 	for _, s := range w.answers {
 		for s.constraint != nil && s.constraint.busy {
 			e.masked.Wait()
@@ -248,8 +250,8 @@ func (e *Engine) stop(w *run, how Ending) {
 	}
 }
 
-// fail ends s with an error, which ends its request too unless the caller wants no
-// more of this answer before it comes to that. An answer that has ended cannot fail.
+// fail ends s with an error. The error ends the request too, unless the caller ends this answer
+// before it gets the error. An answer that has ended cannot fail.
 func (e *Engine) fail(s *sequence, err error) {
 	if !s.over {
 		e.finish(s, EndedByError)
@@ -257,7 +259,7 @@ func (e *Engine) fail(s *sequence, err error) {
 	}
 }
 
-// complete ends s, whose last token was chosen.
+// complete ends s after its last token.
 func (e *Engine) complete(s *sequence, stopped bool) {
 	how := EndedByLength
 	if stopped {
@@ -266,8 +268,8 @@ func (e *Engine) complete(s *sequence, stopped bool) {
 	e.finish(s, how)
 }
 
-// finish ends s, and lets go of its pages: what is under way runs before what later
-// owners have in them.
+// finish ends s and releases its pages. A step in flight that still writes to them runs before the
+// steps of later holders.
 func (e *Engine) finish(s *sequence, how Ending) {
 	if s.over {
 		return

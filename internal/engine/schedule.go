@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -9,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// schedule makes steps until the engine is closed and nothing is under way. It
-// holds e.mu, except where it submits and waits.
+// schedule makes steps until the engine is closed and no step is in flight. It holds e.mu, except
+// while it submits and waits.
 func (e *Engine) schedule() {
 	defer close(e.ended)
 	e.mu.Lock()
@@ -26,23 +27,25 @@ func (e *Engine) schedule() {
 		case len(e.flights) > 0:
 			e.await()
 		case e.closing.Load():
+			e.keepCache()
 			e.failure = e.shut()
 			return
 		case !e.idle.Swap(true):
-			// Look once more: who takes in a result from now on wakes this.
+			// Look once more: a caller that takes a result from now on wakes the scheduler.
 		default:
 			e.work.Wait()
 		}
 	}
 }
 
-// next is the step to submit now, or nil. When nothing is under way and nothing can
-// be submitted because those who have what others lack wait for their callers, these
-// give it up at once.
+// next returns the step to submit now, or nil. If nothing is in flight and nothing can be
+// submitted, because sequences with the needed places or pages wait for their callers, those lose
+// them at once.
 func (e *Engine) next() *flight {
 	if e.closing.Load() || len(e.flights) == stepsAhead {
 		return nil
 	}
+	e.awaitCallers()
 	f, lack := e.fill(patience)
 	if f == nil && lack && len(e.flights) == 0 {
 		f, _ = e.fill(0)
@@ -50,33 +53,101 @@ func (e *Engine) next() *flight {
 	return f
 }
 
-// fill makes a step: of each sequence that has a place, in the order of the queue, a
-// token that is chosen, or tokens of its prompt while the step has room for them. It
-// says whether somebody lacks a place or pages. Who has waited for a caller in so
-// many steps gives them up.
+// fill makes a step. In the order of the queue it takes from each sequence with a place one token
+// to decode, or prompt tokens while the step has room for them. It reports whether a sequence lacks
+// a place or pages. Sequences that have waited for their caller for patience steps lose theirs.
 func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	lack = e.queue.admit(patience, e.giveUp)
 	f = e.newFlight()
 	f.number = e.steps + 1
 	tokens, room := e.limits.Tokens, e.limits.Rows
-	if !e.program.Whole { // beside what the others choose
-		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
+	if !e.program.Whole { // without the room for the decoding rows
+		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
 	}
-	full := false // those who have no pages yet get none in this step
+	e.frozen = e.frozen[:0]
+	e.followFirst()
+	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience, true)
+	if len(f.parts) == 0 && skipped { // sequences with a quota cannot run
+		for _, s := range e.queue.active {
+			s.quota = 0
+		}
+		lacks, _ = e.addAll(f, tokens, room, patience, len(e.flights) > 0)
+	}
+	lack = lack || lacks
+	if len(f.parts) > 0 {
+		for _, s := range e.frozen {
+			e.warm(f, s)
+		}
+	}
+	clear(e.frozen)
+	if len(f.parts) == 0 {
+		e.keep(f)
+		return nil, lack
+	}
+	return f, lack
+}
+
+// The first in the queue gets one of ofFirst parts of a step's prompt tokens.
+const ofFirst = 8
+
+// setQuotas shares a step's prompt tokens among the sequences and returns how many are left. The
+// first in the queue gets an eighth. The rest goes to the highest priority first, and among equals
+// to the shortest remaining prompt, so that a long prompt does not delay ten short ones. The quota
+// of a sequence that stays behind another goes to that one.
+func (e *Engine) setQuotas(tokens int) (left int) {
+	e.order = e.order[:0]
+	for _, s := range e.queue.active {
+		if s.quota = 0; s.rest() > 0 {
+			e.order = append(e.order, s.claim())
+		}
+	}
+	give := func(c *claim, most int) {
+		n := max(0, min(c.until-c.of.sent-c.of.quota, most))
+		c.of.quota += n
+		tokens -= n
+	}
+	if len(e.order) > 0 {
+		give(&e.order[0], (tokens+ofFirst-1)/ofFirst)
+	}
+	slices.SortStableFunc(e.order, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.rest, b.rest))
+	})
+	for i := range e.order {
+		give(&e.order[i], tokens)
+	}
+	clear(e.order)
+	return tokens
+}
+
+// addAll adds to f the tokens that each sequence with a place runs in the next step, in the order
+// of the queue: prompt tokens within its quota, and spare ones that earlier sequences did not use.
+// It reports whether a sequence lacks pages, and whether one was skipped because it has no quota or
+// stays behind another. Sequences stay behind others only if behind is set.
+func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack, skipped bool) {
+	full := false // no further sequence gets its first pages in this step
 	for i, s := range e.queue.active {
+		tokens := s.quota + spare
+		if tokens == 0 && s.rest() > 0 {
+			skipped = true
+		}
 		if !s.placed {
-			// What it has chosen must be known, and its caller ready for more.
+			// Its sampled tokens must be known, and its caller ready for more.
 			if s.waitsForCaller() {
 				s.missed++
 				continue
 			}
-			// It must have a part in the step that brings its pages back, or it would not end
-			// if that failed.
+			// It must run in the step that restores its pages, or it would not end if that step
+			// failed.
 			if full || tokens == 0 || s.under > 0 || room == 0 && s.given < len(s.outputs()) {
 				continue
 			}
-			switch e.place(f, i, s, patience) {
+			if behind && s.staysBehind() {
+				skipped = true
+				continue
+			}
+			switch e.place(f, i, s, patience, behind) {
 			case later:
+				spare, skipped = tokens, true
 				continue
 			case lacking:
 				full, lack = true, true
@@ -95,25 +166,20 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 			continue
 		}
 		if room -= outputs; n > 1 || s.whole {
-			tokens -= n
+			spare = tokens - n
 		}
 		s.missed = 0
 		e.add(f, s, n, outputs)
 		s.far = max(s.far, s.sent)
 	}
-	if len(f.parts) == 0 {
-		e.keep(f)
-		return nil, lack
-	}
-	return f, lack
+	return lack, skipped
 }
 
-// patience is how many steps a sequence may miss because its caller has not taken in
-// what it has, before it gives up what others lack: a slow reader delays nobody.
+// patience is how many steps a sequence may miss because its caller has not taken its results. Then
+// it loses its place and pages if others lack them: a slow reader delays no other request.
 const patience = 64
 
-// submit starts f, and says whether it did. Where that fails, so do all answers that it is
-// of.
+// submit starts f, and reports whether it did. If that fails, all answers in f fail.
 func (e *Engine) submit(f *flight) bool {
 	e.begins = f
 	e.mu.Unlock()
@@ -147,8 +213,9 @@ func (e *Engine) submit(f *flight) bool {
 	return true
 }
 
-// lost ends all that f is of, and forgets what it was to save.
+// lost ends all answers in f with err, and forgets the pages that f was to save and restore.
 func (e *Engine) lost(f *flight, err error) {
+	e.settle(f, true)
 	for i := range f.parts {
 		s := f.parts[i].sequence
 		s.under--
@@ -161,7 +228,7 @@ func (e *Engine) lost(f *flight, err error) {
 	}
 }
 
-// await waits for the oldest step and hands its results out.
+// await waits for the oldest step and delivers its results.
 func (e *Engine) await() {
 	f := e.flights[0]
 	e.mu.Unlock()
@@ -170,9 +237,9 @@ func (e *Engine) await() {
 		err = f.failure
 	}
 	e.tell(f, res, err)
-	// Callers that are ready go first: Go would let this goroutine and the worker
-	// that it waits for wake each other for milliseconds. Those that have been left
-	// out get more than one opportunity, as others may be ready before them.
+	// Yield to callers that are ready: otherwise Go would let this goroutine and the worker that it
+	// waits for wake each other for milliseconds. Yield more than once if sequences are left out of
+	// steps, as other goroutines may be ready before their callers.
 	runtime.Gosched()
 	for i := 0; i < maxYields && e.someoneIsBehind(); i++ {
 		runtime.Gosched()
@@ -194,7 +261,8 @@ func (e *Engine) await() {
 		}
 	}
 	e.done = f.number
-	e.pace.took(f, now)
+	e.settle(f, false)
+	e.pace.took(f, now, e.limits.Tokens-(e.limits.Seqs-1))
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.sequence.under--; !p.sequence.over {
@@ -204,12 +272,12 @@ func (e *Engine) await() {
 	e.drop(f)
 }
 
-// maxYields is how often a step gives way to callers who are behind. One who does not
-// come in that time is slow, and delays nobody.
+// maxYields is how often the scheduler yields to callers that are behind. A caller that has not run
+// by then is slow, and delays no other request.
 const maxYields = 8
 
-// someoneIsBehind reports whether a sequence is left out of steps until its caller has
-// taken in what it has.
+// someoneIsBehind reports whether a sequence is left out of steps until its caller has taken its
+// results.
 func (e *Engine) someoneIsBehind() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,70 +9,87 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// Results that a sequence may have that its caller has not taken in, those under
-// way included.
+// The most results of a sequence that its caller has not taken yet, including those in flight.
 const (
-	tokensAhead = 32 // chosen
-	widesAhead  = 3  // chosen, which hold on to the memory of their steps
+	tokensAhead = 32 // sampled tokens
+	widesAhead  = 3  // sampled tokens whose results hold the memory of their steps
 	rowsAhead   = stepsAhead * chunkRows
 )
 
-// A sequence is one answer to a request, and what it has read so far. The engine's
-// mutex guards what changes.
+// A sequence is one answer to a request, and its progress. The engine's mutex guards its variable
+// fields.
 type sequence struct {
 	run    *run
 	choice int
 	class  int  // of rotary frequencies
-	whole  bool // it is in one step, all of it
+	whole  bool // runs as a whole, in one step
+	stops  bool // chunks end at checkpoints
 
-	tokens []int32 // the prompt, and what was chosen after it
+	tokens []int32 // of the prompt and the answer
 	adjust []sample.Adjustment
 
 	constraint *constraint // or nil
 
-	traced bool    // the time by layer of its steps is wanted
-	placed bool    // it has pages, of the positions from which it goes on
-	sent   int     // positions in pages or in steps under way
-	done   int     // positions in pages
+	traced bool    // the times of its steps by layer are wanted
+	placed bool    // has pages
+	sent   int     // positions in pages, including those in steps in flight
+	done   int     // positions in pages, without those in flight
 	given  int     // outputs submitted
 	tables []table // by group
-	path   []*node // the histories of its first pages, the empty one first
+	path   []*node // nodes of its first pages, beginning with the root
 	places int     // how often it was placed
 
-	ahead  atomic.Int32 // results that the caller has not taken in, those under way included
-	under  int          // steps under way
-	missed int          // steps, one after the other, for want of its caller
-	step   uint64       // submitted last
-	row    int32        // of that step, which chooses the next token
+	ahead  atomic.Int32 // results that the caller has not taken, including those in flight
+	under  int          // its steps in flight
+	missed int          // steps missed in a row, waiting for its caller
+	step   uint64       // the last one submitted
+	row    int32        // in that step, which samples the next token
 
 	over bool
-	left bool // the caller's own: wants no more of it
+	left bool // used by the caller, which wants no more of the answer
 
 	// Its place in the queue.
 	active bool
 	share  *share
-	far    int     // positions that were ever in steps
-	from   int     // of these, before it got its place
-	number uint64  // of arrivals
-	start  float64 // of its salt's turn, see [queue]
+	far    int     // positions that ever were in steps
+	from   int     // far when it got its place
+	number uint64  // of arrival
+	start  float64 // in its turn, see [queue]
 
-	began, first, last time.Time // of the first step, the first token and the last
+	began, first, last time.Time // times of the first step, the first token and the last
 
-	trace *Trace // of its steps since a token was chosen; nil: none
+	quota int // prompt tokens in the step being made
+
+	behind *sequence // the leader that s stays behind, or nil
+	until  int       // position up to which the leader runs the common tokens
+	sought bool      // a leader was looked for when s arrived
+	warmed int       // steps that restored pages for s before it was placed
+
+	trace *Trace // of its steps since the last sampled token, or nil
 }
 
-// before orders sequences: those that others make room for come first.
+// before compares s and o by the order of the queue.
 func (s *sequence) before(o *sequence) int {
 	return cmp.Or(cmp.Compare(o.run.Priority, s.run.Priority), cmp.Compare(s.start, o.start), cmp.Compare(s.number, o.number))
 }
 
-// prompt is how many of s's tokens were not chosen.
+// rest returns the number of prompt tokens that s has left to run. A single token whose row samples
+// the next one does not count.
+func (s *sequence) rest() int {
+	n := len(s.tokens) - s.sent
+	if n == 1 && s.run.Tokens > 0 {
+		return 0
+	}
+	return n
+}
+
+// prompt returns the number of prompt tokens.
 func (s *sequence) prompt() int { return len(s.run.Prompt) }
 
-// chosen is how many were.
+// chosen returns the number of sampled and forced tokens.
 func (s *sequence) chosen() int { return len(s.tokens) - s.prompt() }
 
-// outputs are those of s's prompt.
+// outputs returns the outputs of the prompt, which are of the first answer alone.
 func (s *sequence) outputs() []Output {
 	if s.choice > 0 {
 		return nil
@@ -80,8 +97,8 @@ func (s *sequence) outputs() []Output {
 	return s.run.Outputs
 }
 
-// reusable is how many of s's first tokens need not be run where their states are
-// there: those before the last one known and before the first that has an output.
+// reusable returns how many of s's first tokens need not run if they are cached: those before the
+// last known token and before the first token with an output.
 func (s *sequence) reusable() int {
 	n := len(s.tokens) - 1
 	if o := s.outputs(); s.given < len(o) {
@@ -90,9 +107,9 @@ func (s *sequence) reusable() int {
 	return n
 }
 
-// wants is how many tokens of s go into the step after the one submitted last, and
-// how many outputs they have, where there is room for so many tokens and outputs of
-// prompts. One token that chooses the next needs no such room.
+// wants returns how many tokens of s go into the step after the one submitted last, and how many
+// outputs they have. The step has room for the given numbers of prompt tokens and outputs of
+// prompts. A single token whose row samples the next one needs no such room.
 func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 	known := len(s.tokens) - s.sent
 	chooses := s.run.Tokens > 0
@@ -100,7 +117,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 	case s.sent == s.run.total():
 		return 0, 0
 	case known == 0:
-		// The step under way chooses the token to go on with.
+		// The step in flight samples the token to continue with.
 		if s.step != last || !s.mayChoose() || s.constraint != nil && s.constraint.slow > 0 {
 			return 0, 0
 		}
@@ -117,7 +134,10 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 		}
 		return known, outputs
 	}
-	n = min(known, tokens, chunkTokens-s.sent%chunkTokens)
+	n = min(known, tokens)
+	if s.stops {
+		n = min(n, checkpointTokens-s.sent%checkpointTokens)
+	}
 	if n == known && chooses && !s.mayChoose() {
 		n--
 	}
@@ -136,7 +156,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 	return n, outputs
 }
 
-// mayChoose says that the token after the last one known can be chosen now.
+// mayChoose reports whether the token after the last known one can be sampled now.
 func (s *sequence) mayChoose() bool {
 	most := tokensAhead
 	if s.run.wide() {
@@ -145,8 +165,7 @@ func (s *sequence) mayChoose() bool {
 	return int(s.ahead.Load()) < most && (s.constraint == nil || s.constraint.mayWait())
 }
 
-// waitsForCaller says that s is left out of steps until its caller has taken in what
-// it has.
+// waitsForCaller reports whether s is left out of steps until its caller has taken its results.
 func (s *sequence) waitsForCaller() bool {
 	switch {
 	case s.over:
@@ -160,11 +179,11 @@ func (s *sequence) waitsForCaller() bool {
 	return len(s.tokens)-s.sent <= 1 && s.sent < s.run.total() && !s.mayChoose()
 }
 
-// stalls says that s has waited for its caller in so many steps.
+// stalls reports whether s has waited for its caller for patience steps.
 func (s *sequence) stalls(patience int) bool { return s.missed >= patience && s.waitsForCaller() }
 
-// choose appends a token that was chosen, and says whether it ends the answer, and
-// whether by itself.
+// choose appends a token. It reports whether the token ends the answer, and whether it does so
+// because it is a stop token.
 func (s *sequence) choose(id int32) (final, stopped bool) {
 	s.tokens = append(s.tokens, id)
 	if s.constraint != nil {
@@ -182,7 +201,7 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 	return stopped || n == s.run.Tokens, stopped
 }
 
-// spent adds a step's time by layer to that of s.
+// spent adds a step's times by layer to those of s.
 func (s *sequence) spent(layers []time.Duration) {
 	if s.trace == nil {
 		s.trace = &Trace{Layers: make([]time.Duration, len(layers))}

@@ -19,15 +19,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A watched backend counts steps, those that read a token from the step before, and
-// those under way at one time.
+// A watched backend counts steps, steps that take a token from the previous one, and steps in
+// flight.
 type watched struct {
 	plan.Backend
 	steps, chained int
 	now, most      atomic.Int64
-	before         func()       // every step is submitted; nil: nothing
-	host           func() error // of AllocHost; nil: none
-	bytes          atomic.Int64 // of the host's memory
+	before         func()       // called before every Submit, or nil
+	host           func() error // called by AllocHost, or nil
+	bytes          atomic.Int64 // of host memory
 }
 
 func (w *watched) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
@@ -57,7 +57,7 @@ func (e *watchedExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 	if e.w.before != nil {
 		e.w.before()
 	}
-	e.w.steps++ // one goroutine submits at a time
+	e.w.steps++ // only one goroutine submits
 	if b.From != nil {
 		e.w.chained++
 	}
@@ -88,7 +88,7 @@ func (s *watchedStep) Wait(ctx context.Context) (*plan.Result, error) {
 	return res, err
 }
 
-// warm is how the tests below choose.
+// warm is the sampling of the tests below.
 var warm = sample.Params{Temperature: 2, Seed: 5}
 
 // Alone, every step but those of the prompt begins before the one before it is
@@ -144,8 +144,8 @@ func TestStepsBeginEarly(t *testing.T) {
 	}
 }
 
-// However many callers leave before their steps are done, few steps are under way,
-// and those who stay get theirs.
+// However many callers leave before their steps are done, few steps are in flight, and the others
+// get their tokens.
 func TestAbandonedSteps(t *testing.T) {
 	w := &watched{Backend: cpu.New(2)}
 	e := open(t, w, plantest.Model(t, nil), engine.Config{Context: 256, Parallel: 64, Cache: tensor.F16})
@@ -187,7 +187,7 @@ func TestAbandonedSteps(t *testing.T) {
 	}
 }
 
-// Without the memory of the host that was hoped for, all goes on.
+// If less host memory can be allocated than planned, all requests are still served.
 func TestHostRefusesMemory(t *testing.T) {
 	w := &watched{Backend: cpu.New(2), host: func() error { return errors.New("there is none") }}
 	p := plantest.Model(t, nil)
@@ -211,7 +211,7 @@ func TestHostRefusesMemory(t *testing.T) {
 	}
 }
 
-// The host's memory is given back, and what is there is no more than was allowed.
+// Host memory is freed, and never exceeds its limit.
 func TestHostMemory(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, room := range []int{1 << 10, 1 << 20, 16 << 20} {
@@ -247,8 +247,8 @@ func TestHostMemory(t *testing.T) {
 	}
 }
 
-// A window keeps its own pages only, however long the sequence is, and pools have
-// room for what they are sized by.
+// A window keeps only its own pages, however long the sequence is, and pools have room for the
+// configured sizes.
 func TestSizes(t *testing.T) {
 	p := plantest.Model(t, nil)
 	c := engine.Config{Context: 4096, Parallel: 2, Cache: tensor.F16}
@@ -294,7 +294,7 @@ func TestSizes(t *testing.T) {
 			e.Close()
 		}
 	}
-	// A prompt far beyond the window, twice.
+	// A prompt far longer than the window, twice.
 	c.States = 1
 	o, e := newOracle(t, b, p, 1800, c), open(t, b, p, c)
 	for range 2 {
@@ -309,7 +309,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A request within another's, from within its results, is served.
+// A request within another's yield is served.
 func TestRunWithinRun(t *testing.T) {
 	e := open(t, cpu.New(2), plantest.Model(t, nil), engine.Config{Context: 64, Parallel: 4, Cache: tensor.F16})
 	var within func(depth int) error
@@ -327,7 +327,7 @@ func TestRunWithinRun(t *testing.T) {
 	}
 }
 
-// What no step could run is refused before it is in one with others.
+// A request that no step could run is refused before it shares one with others.
 func TestRefused(t *testing.T) {
 	w := &watched{Backend: cpu.New(2)}
 	e := open(t, w, plantest.Model(t, nil), engine.Config{Context: 64, Parallel: 1, Cache: tensor.F32})
@@ -371,7 +371,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A request ends where its caller, its context or the engine does, and says why.
+// A request ends with its caller, its context or the engine, and returns the reason.
 func TestRunEnds(t *testing.T) {
 	e := open(t, cpu.New(2), plantest.Model(t, nil), engine.Config{Context: 40, Parallel: 1, Cache: tensor.F32})
 	with := func(ctx context.Context, yield func(*engine.Result) (bool, error)) error {

@@ -6,31 +6,29 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// What the kinds of states differ in is here: which pages a sequence has, which it needs
-// to go on, and which of them others may find.
+// This file has the differences between the kinds of groups: which pages a sequence has, which it
+// needs to continue, and which of them others may find.
 
-// checkpointTokens apart, at absolute multiples, states per sequence are kept to be found
-// again. Steps end there, as no chunk of a prompt goes beyond.
-const checkpointTokens = chunkTokens
+// checkpointTokens is the distance of checkpoints, at absolute multiples, in groups of states per
+// sequence. If a program has such groups, chunks of prompts end at checkpoints.
+const checkpointTokens = 256
 
-// slotsOfSequence are the slots that a sequence has at most: one that its oldest step
-// under way reads, and one that each of its steps writes.
+// slotsOfSequence is the most slots of a sequence: one that its oldest step in flight reads, and
+// one that each of its steps writes.
 const slotsOfSequence = 1 + stepsAhead
 
-// idleSlots are those that there are for checkpoints, at most, beside those that each
-// sequence needs.
+// idleSlots is the most slots for checkpoints, beside those that each sequence needs.
 const idleSlots = 5
 
-// pagesOf is how many pages hold n positions.
+// pagesOf returns how many pages hold n positions.
 func pagesOf(n int) int { return (n + pageTokens - 1) / pageTokens }
 
-// firstPage is the first page that a token at pos needs. Page i of states per sequence is
-// the state after the tokens of page i.
+// firstPage returns the first page that a token at pos needs. In a group of states per sequence,
+// page i is the state after the tokens of page i.
 func firstPage(g plan.Group, pos int) int { return g.FirstVisible(pos) / pageTokens }
 
-// most is how many pages of group g one sequence has at most. A window that starts
-// in one page and ends in another takes one more than its length does; it lags
-// behind by the steps under way.
+// most returns the most pages of group g for one sequence. A window that starts in one page and
+// ends in another needs one page more than its length. It lags by the steps in flight.
 func (c Config) most(g plan.Group) int {
 	all := pagesOf(c.Context)
 	switch {
@@ -39,11 +37,11 @@ func (c Config) most(g plan.Group) int {
 	case g.Window == 0:
 		return all
 	}
-	return min(all, pagesOf(g.Window-1+stepsAhead*chunkTokens)+1)
+	return min(all, pagesOf(g.Window-1+stepsAhead*c.chunk())+1)
 }
 
-// share is how many pages of group g there are for each of the sequences beside each
-// other, where they are so many pages of tokens long.
+// share returns the pages of group g for each of several sequences that are that many pages of
+// tokens long.
 func (c Config) share(g plan.Group, pages int) int {
 	if n := c.most(g); g.Kind == plan.PerToken || pages == 0 {
 		return min(pages, n)
@@ -51,7 +49,7 @@ func (c Config) share(g plan.Group, pages int) int {
 	return slotsOfSequence + min(pages*pageTokens/checkpointTokens, idleSlots)
 }
 
-// need is how many pages of group g a sequence has that goes on from so many pages of
+// need returns how many pages of group g a sequence has that continues from that many pages of
 // tokens to position end.
 func (c Config) need(g plan.Group, pages, end int) int {
 	if g.Kind == plan.PerSequence {
@@ -61,18 +59,18 @@ func (c Config) need(g plan.Group, pages, end int) int {
 	return min(pagesOf(end), first+c.most(g)) - first
 }
 
-// A table is the pages of one group that a sequence has. Of states per token these are
-// the pages first and on. Of states per sequence each is a slot with the state after some
-// of the tokens: every step reads the last one and writes a new one.
+// A table holds a sequence's pages of one group. For states per token these are consecutive pages
+// from first on. For states per sequence each page is a slot with the state after some number of
+// tokens: every step reads the last one and writes a new one.
 type table struct {
 	group plan.Group
-	first int // of states per token: logical page of pages[0]
+	first int // for states per token: logical page of pages[0]
 	pages []int32
-	after []int // of states per sequence: how many tokens pages[i] has the state after
+	after []int // for states per sequence: pages[i] is the state after that many tokens
 }
 
-// begin makes t that of a sequence that goes on from so many pages of tokens, and
-// returns the first of those that it needs.
+// begin empties t for a sequence that continues from that many pages of tokens, and returns the
+// first page that it needs.
 func (t *table) begin(pages int) (first int) {
 	first, t.pages, t.after = firstPage(t.group, pages*pageTokens), t.pages[:0], t.after[:0]
 	if t.group.Kind == plan.PerToken {
@@ -88,7 +86,7 @@ func (t *table) append(page int32, end int) {
 	}
 }
 
-// lacks is how many pages a step takes that goes on to position end.
+// lacks returns how many more pages a step to position end needs.
 func (t *table) lacks(end int) int {
 	if t.group.Kind == plan.PerSequence {
 		return 1
@@ -96,11 +94,11 @@ func (t *table) lacks(end int) int {
 	return max(0, pagesOf(end)-t.end())
 }
 
-// end is the logical page after the last, of states per token.
+// end returns the logical page after the last, for states per token.
 func (t *table) end() int { return t.first + len(t.pages) }
 
-// past is how many of the first pages no step needs that goes on from position pos or
-// later.
+// past returns how many of the first pages are not needed by steps that continue from position pos
+// or later.
 func (t *table) past(pos int) int {
 	if t.group.Kind == plan.PerSequence {
 		n, _ := slices.BinarySearch(t.after, pos)
@@ -109,7 +107,7 @@ func (t *table) past(pos int) int {
 	return min(max(0, firstPage(t.group, pos)-t.first), len(t.pages))
 }
 
-// drop takes the first n pages off.
+// drop removes the first n pages.
 func (t *table) drop(n int) {
 	t.pages = append(t.pages[:0], t.pages[n:]...)
 	if t.group.Kind == plan.PerSequence {
@@ -119,7 +117,7 @@ func (t *table) drop(n int) {
 	}
 }
 
-// found is the page by which others find the states of page i of the tokens, or none.
+// found returns the page under which page i of the tokens is cached, or none.
 func (t *table) found(i int) int32 {
 	k := i - t.first
 	if t.group.Kind == plan.PerSequence {
@@ -135,8 +133,8 @@ func (t *table) found(i int) int32 {
 	return t.pages[k]
 }
 
-// history is how many pages of tokens come before the end of pages[k], which is found by
-// them if by any.
+// history returns the number of pages of tokens up to the end of pages[k]. If the page is cached,
+// it is under those tokens.
 func (t *table) history(k int) int {
 	if t.group.Kind == plan.PerSequence {
 		return t.after[k] / pageTokens
@@ -144,8 +142,8 @@ func (t *table) history(k int) int {
 	return t.first + k + 1
 }
 
-// covers reports whether t has what steps need that go on from position from, and what
-// those have filled up to position to.
+// covers reports whether t has the pages that steps from position from on need, and those that are
+// filled up to position to.
 func (t *table) covers(from, to int) bool {
 	if t.group.Kind == plan.PerToken {
 		return t.first <= firstPage(t.group, from) && t.end() >= pagesOf(to)
@@ -154,7 +152,7 @@ func (t *table) covers(from, to int) bool {
 	return has(from) && has(to) && len(t.after) == len(t.pages)
 }
 
-// add makes t the table of a step's next sequence.
+// add adds t as the table of a step's next sequence.
 func (t *table) add(to *plan.PageTable) {
 	if t.group.Kind == plan.PerToken {
 		to.Add(t.first, t.pages...)

@@ -6,42 +6,42 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Watch is who is told what every step took.
+// A Watch observes every step.
 type Watch struct {
 	Timed, Spans bool // of every batch, see [plan.Batch]
 
-	// Step is called on the engine's own goroutine, for one step at a time and in order,
-	// before the callers of [Engine.Run] have what the step gave. The engine waits for it.
-	// Steps that failed as a whole are left out.
+	// Step is called on the scheduler's goroutine, for one step at a time and in order, before the
+	// callers of [Engine.Run] get the step's results. The engine waits for it. Steps that failed as
+	// a whole are left out.
 	Step func(*StepReport)
 }
 
-// A StepReport is what a step was, and what it took. It and its spans are the
-// engine's again when [Watch.Step] returns.
+// A StepReport describes a step and its times. It and its spans are valid until [Watch.Step]
+// returns.
 type StepReport struct {
-	Number uint64 // of the steps submitted, from 1
+	Number uint64 // counts the steps submitted, from 1
 	Seqs   int
 	Tokens int
-	Prompt int // of Tokens, those of chunks of prompts
-	Rows   int // with an output or a token that is chosen
-	Chosen int // of Rows, those that chose a token
+	Prompt int // prompt tokens in chunks, included in Tokens
+	Rows   int // with an output or a sampled token
+	Chosen int // rows that sample a token, included in Rows
 
-	Submitted time.Time     // handed to the executable
-	Begun     time.Time     // the same, or when the step before was done, whichever is later
-	Done      time.Time     // known to be done
-	Capture   time.Duration // of Submit: see [plan.Setup]
+	Submitted time.Time     // passed to the executable
+	Begun     time.Time     // Submitted, or when the previous step was done, whichever is later
+	Done      time.Time     // when it was known to be done
+	Capture   time.Duration // time of Submit that went into capture, see [plan.Setup]
 
-	Times plan.Times  // where wanted
-	Spans []plan.Span // likewise
+	Times plan.Times  // if wanted
+	Spans []plan.Span // if wanted
 }
 
-// A watching is what the scheduler keeps for a [Watch].
+// A watching is the scheduler's state for a [Watch].
 type watching struct {
 	report StepReport
-	done   time.Time // of the step before
+	done   time.Time // when the previous step was done
 }
 
-// tell tells the watch, if there is one, of a step that was waited for.
+// tell passes a completed step to the watch, if there is one.
 func (e *Engine) tell(f *flight, res *plan.Result, err error) {
 	w := e.config.Watch
 	if w == nil {
@@ -69,8 +69,7 @@ func (e *Engine) tell(f *flight, res *plan.Result, err error) {
 	r.Spans = nil
 }
 
-// Setup is what making the executable ready has taken, up to the step that was
-// submitted last.
+// Setup returns the time that making the executable ready has taken, up to the last submitted step.
 func (e *Engine) Setup() plan.Setup {
 	e.mu.Lock()
 	defer e.mu.Unlock()

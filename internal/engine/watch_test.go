@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Who watches is told of every step that is done, in order and one at a time, before
-// the callers know of it; and of what the step was, what it took and when.
+// A watch gets every completed step, in order and one at a time, before the callers get its
+// results, with its contents and times.
 func TestWatch(t *testing.T) {
 	for _, wanted := range []engine.Watch{{}, {Timed: true}, {Spans: true}, {Timed: true, Spans: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 				model: m, broken: t.Errorf, rng: rand.New(rand.NewPCG(3, 3)),
 				pause: func(n int, _ <-chan struct{}) { time.Sleep(time.Duration(n)) },
 			}
-			const lost = 20 // the step that is
+			const lost = 20 // the lost step
 			f.lose = func(*plan.Batch) bool { return f.steps+1 == lost }
 			var busy, mu sync.Mutex
 			var last engine.StepReport

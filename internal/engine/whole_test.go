@@ -18,8 +18,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// encoder is a small program that reads sequences of up to context tokens as a whole,
-// and tells tokens of two types apart.
+// encoder returns a small program that reads sequences of up to context tokens as a whole, with two
+// types of tokens.
 func encoder(t *testing.T, context int) *plan.Program {
 	t.Helper()
 	const d = 32
@@ -44,7 +44,7 @@ func encoder(t *testing.T, context int) *plan.Program {
 	return p
 }
 
-// whole is a request for the hidden states of all tokens.
+// whole returns a request for the hidden states of all tokens.
 func whole(rng *rand.Rand, n int) *engine.Request {
 	r := &engine.Request{Prompt: make([]int32, n)}
 	for i := range r.Prompt {
@@ -60,7 +60,7 @@ func whole(rng *rand.Rand, n int) *engine.Request {
 	return r
 }
 
-// states are r's results.
+// states returns r's results.
 func states(e *engine.Engine, r *engine.Request) (rows [][]float32, err error) {
 	_, err = e.Run(context.Background(), r, func(got *engine.Result) (bool, error) {
 		if got.Index != int(r.Outputs[len(rows)].Token) {
@@ -72,7 +72,7 @@ func states(e *engine.Engine, r *engine.Request) (rows [][]float32, err error) {
 	return rows, err
 }
 
-// Many sequences of all lengths have the bits that each has alone, in a step of its own.
+// Many sequences of all lengths have the same bits as each alone, in a step of its own.
 func TestWhole(t *testing.T) {
 	const context = 300
 	p := encoder(t, context)
@@ -87,7 +87,7 @@ func TestWhole(t *testing.T) {
 	for _, n := range []int{1, 2, 299, 31, 32, 300, 33, 64, 255, 256, 257, 300, 300, 1, 7, 64} {
 		r := whole(rng, n)
 		if n == 64 {
-			r.Prompt, r.Types = tokens(64, 3), nil // the same more than once, of which only the end is wanted
+			r.Prompt, r.Types = tokens(64, 3), nil // the same prompt again, with only the end wanted
 			r.Outputs = r.Outputs[63:]
 		}
 		b := &plan.Batch{Tokens: r.Prompt, Start: []int32{0, int32(n)}, Lengths: []int32{int32(n)}}
@@ -124,7 +124,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Sequences share steps as far as they fit, and none is cut or passed for ever.
+// Sequences share steps as far as they fit. None is cut, and none is passed forever.
 func TestWholeSteps(t *testing.T) {
 	scripting(t, engine.Config{Context: 1500, Parallel: 4}, &hashModel{whole: true}, func(s *script) {
 		outputs := func(n int) func(*engine.Request) {
@@ -134,11 +134,11 @@ func TestWholeSteps(t *testing.T) {
 				}
 			}
 		}
-		// The first two steps are of one sequence each; the others wait by then.
+		// The first two steps have one sequence each; the others wait by then.
 		first := s.ask(2, 0, outputs(2), nil)
 		second := s.ask(1400, 0, nil, nil)
 		callers := []*caller{first, second}
-		// One token more is one too many.
+		// One token more is too many.
 		for _, n := range []int{1, 1500, 100} {
 			callers = append(callers, s.ask(n, 0, nil, nil))
 		}
@@ -173,7 +173,7 @@ func TestWholeSteps(t *testing.T) {
 	})
 }
 
-// What does not fit is refused with numbers, before a step.
+// A request that does not fit is refused with numbers, before a step.
 func TestWholeRefused(t *testing.T) {
 	p := encoder(t, 64)
 	e := open(t, cpu.New(2), p, engine.Config{Context: 64, Parallel: 1, Cache: tensor.F32})

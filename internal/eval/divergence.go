@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A Divergence is how far a model's predictions are from those of a reference, both
-// read off the same places of a text. The zero Divergence has seen none.
+// A Divergence measures how far a model's predictions are from those of a reference, at the same
+// places of a text. The zero Divergence has no places.
 type Divergence struct {
-	kl   []float64 // of each place
-	same int       // places where both hold the same token the likeliest
-	p, q []float64 // scratch
+	kl   []float64 // by place
+	same int       // places at which both have the same likeliest token
+	p, q []float64 // scratch memory
 }
 
-// Add adds a place: the reference's logits and the model's, [vocab] each.
+// Add adds a place with the reference's logits and the model's, [vocab] each.
 func (d *Divergence) Add(reference, model []float32) error {
 	if len(reference) != len(model) {
 		return fmt.Errorf("eval: the reference has %d logits, the model %d", len(reference), len(model))
@@ -26,14 +26,14 @@ func (d *Divergence) Add(reference, model []float32) error {
 			kl += math.Exp(p) * (p - d.q[i])
 		}
 	}
-	d.kl = append(d.kl, max(0, kl)) // less than nothing is rounding
+	d.kl = append(d.kl, max(0, kl)) // negative values are rounding errors
 	if likeliest(reference) == likeliest(model) {
 		d.same++
 	}
 	return nil
 }
 
-// logProbabilities are those of the softmax of logits, in dst where it has room.
+// logProbabilities returns the logarithms of the softmax of logits, in dst if it is large enough.
 func logProbabilities(dst []float64, logits []float32) []float64 {
 	dst = slices.Grow(dst[:0], len(logits))[:len(logits)]
 	top := float64(slices.Max(logits))
@@ -49,7 +49,7 @@ func logProbabilities(dst []float64, logits []float32) []float64 {
 	return dst
 }
 
-// likeliest is the token of the largest logit, the first of equals.
+// likeliest returns the token with the largest logit, the first of equals.
 func likeliest(logits []float32) int {
 	best := 0
 	for i, v := range logits {
@@ -60,11 +60,12 @@ func likeliest(logits []float32) int {
 	return best
 }
 
-// Places is how many were added.
+// Places returns the number of places.
 func (d *Divergence) Places() int { return len(d.kl) }
 
-// Mean is the mean Kullback-Leibler divergence of the model from the reference, the
-// sum of p ln(p/q) over the vocabulary with p the reference's probabilities, in nats.
+// Mean returns the mean Kullback-Leibler divergence of the model from the reference in nats: the
+// sum of p ln(p/q) over the vocabulary, where p are the reference's probabilities and q the
+// model's.
 func (d *Divergence) Mean() float64 {
 	sum := 0.0
 	for _, kl := range d.kl {
@@ -73,12 +74,13 @@ func (d *Divergence) Mean() float64 {
 	return sum / float64(len(d.kl))
 }
 
-// Quantile is the divergence that a part of the places, 0 to 1, does not exceed.
+// Quantile returns the divergence that a part of the places, from 0 to 1, does not exceed.
 func (d *Divergence) Quantile(part float64) float64 {
 	slices.Sort(d.kl)
 	i := int(math.Ceil(part*float64(len(d.kl)))) - 1
 	return d.kl[min(max(i, 0), len(d.kl)-1)]
 }
 
-// Agreement is the part of the places where both hold the same token the likeliest.
+// Agreement returns the part of the places, from 0 to 1, at which both have the same likeliest
+// token.
 func (d *Divergence) Agreement() float64 { return float64(d.same) / float64(len(d.kl)) }

@@ -48,7 +48,7 @@ func TestScore(t *testing.T) {
 	near(t, "its error", s.PerplexityError(), 0)
 	near(t, "bits of 15 in 3 bytes", s.BitsPerByte(3), 5)
 
-	// Surprises of 1 and 3 times ln 2: a mean of 2 and a variance of 2, times ln 2 each.
+	// Surprises of 1 and 3 times ln 2: the mean is 2 ln 2, the variance 2 ln² 2.
 	s = eval.Score{}
 	s.Add([]float32{0, 0}, 1)
 	s.Add(even, 0)
@@ -98,5 +98,5 @@ func TestDivergence(t *testing.T) {
 	d = eval.Divergence{}
 	negInf := float32(math.Inf(-1))
 	add([]float32{0, negInf}, []float32{0, 0})
-	near(t, "what the reference never says", d.Mean(), math.Ln2)
+	near(t, "a token of probability 0", d.Mean(), math.Ln2)
 }

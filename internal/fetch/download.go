@@ -17,20 +17,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A File is what is to be downloaded.
+// A File describes a file to download.
 type File struct {
 	URL    string
-	Doer   Doer // nil: the client's own
+	Doer   Doer // nil for the client's own
 	Size   int64
 	Digest Digest
 }
 
-// Download brings a file to its place. Progress is told of bytes as they come, beginning
-// with those that are there from before; it is told of negative numbers where bytes
-// turned out wrong. No other process may download to the same place at the same time.
+// Download downloads f to place. It calls progress with the number of bytes received, first with
+// those already present from an earlier attempt, and with a negative number if bytes turn out to be
+// wrong. No other process may download to the same place at the same time.
 //
-// Whatever happens, there is no file in its place but a whole one. What has come stays
-// beside it for the next time, unless the digest was wrong twice.
+// Only a complete, verified file appears at place. Partial data is kept next to it for the next
+// attempt, unless the digest was wrong twice.
 func (c *Client) Download(ctx context.Context, f File, place string, progress func(int64)) error {
 	if f.Doer == nil {
 		f.Doer = c.HTTP
@@ -58,20 +58,20 @@ func (c *Client) Download(ctx context.Context, f File, place string, progress fu
 	}
 }
 
-// A download is one file on its way.
+// A download is a file being downloaded.
 type download struct {
 	c        *Client
 	f        File
 	p        *partial
 	progress func(int64)
-	told     bool // of what is there from before
-	ranges   bool // the server gives them, as far as is known
+	told     bool // progress knows of the bytes from an earlier attempt
+	ranges   bool // the server supports ranges, as far as is known
 
-	direct atomic.Pointer[string] // where the server's address leads
-	sync   chan struct{}          // asks for what was written to be made durable
+	direct atomic.Pointer[string] // the address that the server redirects to
+	sync   chan struct{}          // requests a sync of what was written
 }
 
-// run fetches what is missing and computes the digest of all.
+// run fetches the missing bytes and computes the digest of the whole file.
 func (d *download) run(ctx context.Context) (hash.Hash, error) {
 	if !d.told {
 		d.progress(d.p.have.size())
@@ -85,7 +85,7 @@ func (d *download) run(ctx context.Context) (hash.Hash, error) {
 	helpers.Go(func() { hashing = d.hash(sum) })
 	helpers.Go(func() {
 		for range d.sync {
-			_ = d.c.options.Sync(d.p.file) // so that less is left at the end, where errors count
+			_ = d.c.options.Sync(d.p.file) // leaves less to sync at the end, where errors count
 		}
 	})
 	err := d.fill(ctx)
@@ -95,7 +95,7 @@ func (d *download) run(ctx context.Context) (hash.Hash, error) {
 	return sum, errors.Join(err, hashing)
 }
 
-// hash adds the file to sum, as far as it grows from the beginning on.
+// hash adds the file to sum, following its contiguous prefix as that grows.
 func (d *download) hash(sum hash.Hash) error {
 	buf := make([]byte, min(d.f.Size, 1<<20))
 	for at := int64(0); at < d.f.Size; {
@@ -115,10 +115,10 @@ func (d *download) hash(sum hash.Hash) error {
 	return nil
 }
 
-// errNoRanges says that a server sends whole files alone.
-var errNoRanges = fmt.Errorf("%wthe server gives no ranges", errPermanent)
+// errNoRanges reports that a server sends only whole files.
+var errNoRanges = fmt.Errorf("%wthe server does not support ranges", errPermanent)
 
-// fill fetches what is missing.
+// fill fetches the missing bytes.
 func (d *download) fill(ctx context.Context) error {
 	if d.ranges {
 		err := d.fillByRanges(ctx)
@@ -130,14 +130,14 @@ func (d *download) fill(ctx context.Context) error {
 	return d.fillByStream(ctx)
 }
 
-// fillByRanges fetches pieces of what is missing beside each other, the first ones first.
+// fillByRanges fetches the missing bytes in parallel pieces, starting from the front.
 func (d *download) fillByRanges(ctx context.Context) error {
 	pieces := make(chan span)
 	work, ctx := errgroup.WithContext(ctx)
 	gaps := d.p.gaps(d.f.Size)
 	size := d.c.options.Piece
 	if size <= 0 {
-		size = min(max(d.f.Size/128, 4<<20), 32<<20) // small ones let the digest keep up with what comes
+		size = min(max(d.f.Size/128, 4<<20), 32<<20) // small pieces let the digest keep up
 	}
 	work.Go(func() error {
 		defer close(pieces)
@@ -171,7 +171,7 @@ func (d *download) fillByRanges(ctx context.Context) error {
 	return work.Wait()
 }
 
-// fetch fetches one piece, in as many attempts as it takes.
+// fetch fetches one piece, retrying as needed.
 func (d *download) fetch(ctx context.Context, piece span) error {
 	a := attempts{c: d.c}
 	for piece.size() > 0 {
@@ -197,7 +197,7 @@ func (d *download) fetch(ctx context.Context, piece span) error {
 
 var contentRange = regexp.MustCompile(`^bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)$`)
 
-// attempt asks for a piece once, and returns how many bytes of its beginning came.
+// attempt requests a piece once and returns how many leading bytes of it arrived.
 func (d *download) attempt(ctx context.Context, piece span) (int64, error) {
 	r, err := d.ask(ctx, http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", piece.from, piece.to-1)}})
 	if err != nil {
@@ -212,20 +212,20 @@ func (d *download) attempt(ctx context.Context, piece span) (int64, error) {
 	}
 	m := contentRange.FindStringSubmatch(r.Header.Get("Content-Range"))
 	if m == nil {
-		return 0, fmt.Errorf("%s: a part of a file that does not say which: Content-Range %.60q", where(r.Request.URL), r.Header.Get("Content-Range"))
+		return 0, fmt.Errorf("%s: a partial response without a valid range: Content-Range %.60q", where(r.Request.URL), r.Header.Get("Content-Range"))
 	}
-	from, _ := strconv.ParseInt(m[1], 10, 64) // of few enough digits
+	from, _ := strconv.ParseInt(m[1], 10, 64) // at most 18 digits: cannot fail
 	total := d.f.Size
 	if m[3] != "*" {
 		total, _ = strconv.ParseInt(m[3], 10, 64)
 	}
 	if from != piece.from {
-		return 0, fmt.Errorf("%s: bytes from %d where those from %d were asked for", where(r.Request.URL), from, piece.from)
+		return 0, fmt.Errorf("%s: the response begins at byte %d, not at byte %d as requested", where(r.Request.URL), from, piece.from)
 	}
 	return d.take(ctx, r, piece, total)
 }
 
-// ask sends a request for the file. The answer is 200 or 206.
+// ask requests the file and returns a response of status 200 or 206.
 func (d *download) ask(ctx context.Context, header http.Header) (*http.Response, error) {
 	select {
 	case d.c.slots <- struct{}{}:
@@ -235,7 +235,7 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 	address, doer := d.f.URL, d.f.Doer
 	direct := d.direct.Load()
 	if direct != nil {
-		address, doer = *direct, d.c.HTTP // which knows no key
+		address, doer = *direct, d.c.HTTP // without credentials
 	}
 	r, err := d.c.send(ctx, doer, address, header)
 	if err != nil {
@@ -247,11 +247,11 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 		err := newStatusError(r)
 		d.release(r)
 		if direct != nil {
-			// Such addresses are good for a while; the server has another one.
+			// Redirected addresses expire; the server has a new one.
 			d.direct.CompareAndSwap(direct, nil)
 		}
 		if r.Request.URL.Host != hostOf(d.f.URL) && !err.temporary() {
-			return nil, errors.New(err.Error()) // another attempt is led to another address
+			return nil, errors.New(err.Error()) // hides the status, so that the next attempt asks for a new address
 		}
 		if err.Status == http.StatusRequestedRangeNotSatisfiable {
 			return nil, &lengthError{Where: err.Where, Want: d.f.Size, Got: -1}
@@ -264,7 +264,7 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		d.release(r)
-		return nil, fmt.Errorf("%s: an answer in the encoding %.20q, which nobody asked for", where(r.Request.URL), e)
+		return nil, fmt.Errorf("%s: the response has the encoding %.20q, which was not requested", where(r.Request.URL), e)
 	}
 	return r, nil
 }
@@ -282,7 +282,8 @@ func (d *download) release(r *http.Response) {
 	<-d.c.slots
 }
 
-// take writes what comes of a piece, of a file that has total bytes as the server says.
+// take writes the received bytes of a piece. total is the file's size in bytes as the server
+// reports it, or negative.
 func (d *download) take(ctx context.Context, r *http.Response, piece span, total int64) (int64, error) {
 	if total >= 0 && total != d.f.Size {
 		return 0, &lengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: total}
@@ -290,7 +291,7 @@ func (d *download) take(ctx context.Context, r *http.Response, piece span, total
 	return d.copy(ctx, r.Body, piece)
 }
 
-// copy writes the bytes of a piece from body as they come, and notes them.
+// copy writes the bytes of a piece from body as they arrive, and records them.
 func (d *download) copy(ctx context.Context, body io.Reader, piece span) (n int64, err error) {
 	buf := make([]byte, min(piece.size(), 256<<10))
 	noted, sum := piece.from, uint32(0)
@@ -323,7 +324,7 @@ func (d *download) copy(ctx context.Context, body io.Reader, piece span) (n int6
 	return noted - piece.from, err
 }
 
-// fillByStream fetches the file from the beginning on, and keeps what is missing.
+// fillByStream fetches the file from the beginning, and keeps only the missing bytes.
 func (d *download) fillByStream(ctx context.Context) error {
 	a := attempts{c: d.c}
 	for {
@@ -347,7 +348,7 @@ func (d *download) fillByStream(ctx context.Context) error {
 	}
 }
 
-// stream reads the file once and returns how many bytes of the gaps came.
+// stream reads the file once and returns how many missing bytes arrived.
 func (d *download) stream(ctx context.Context, gaps []span) (n int64, err error) {
 	r, err := d.ask(ctx, nil)
 	if err != nil {
@@ -355,7 +356,7 @@ func (d *download) stream(ctx context.Context, gaps []span) (n int64, err error)
 	}
 	defer d.release(r)
 	if r.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s answers with a part of the file where all was asked for", where(r.Request.URL))
+		return 0, fmt.Errorf("%s sent a part of the file, though all of it was requested", where(r.Request.URL))
 	}
 	if r.ContentLength >= 0 && r.ContentLength != d.f.Size {
 		return 0, &lengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: r.ContentLength}

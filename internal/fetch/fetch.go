@@ -1,6 +1,6 @@
-// Package fetch downloads files whose size and digest are known before: in parallel
-// ranges, going on after any interruption where it was, and checked as a whole before
-// the file has its name. It speaks HTTP and knows no hub.
+// Package fetch downloads files of known size and digest. It uses parallel ranges, resumes
+// interrupted downloads, and verifies the whole file before it takes its final name. It speaks HTTP
+// and knows nothing about hubs.
 package fetch
 
 import (
@@ -23,36 +23,35 @@ import (
 	"time"
 )
 
-// A Doer sends a request, with what the server asks of who sends it. An [http.Client]
-// is one; so is one that knows keys.
+// A Doer sends a request with the credentials that the server wants. An [http.Client] is a Doer.
 type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Options are what a [Client] does otherwise than by default.
+// Options configure a [Client]. Zero values select the defaults.
 type Options struct {
-	Connections int           // at one time, over all files; 0: 8
-	Piece       int64         // bytes asked for at one time; 0: by the file, 4 to 32 MiB
-	Record      int64         // bytes after which what came is noted; 0: 1 MiB
-	Attempts    int           // in a row of which none brings a byte; 0: 8
-	Stall       time.Duration // the longest that a connection may bring nothing; 0: a minute
+	Connections int           // simultaneous connections over all files; default 8
+	Piece       int64         // bytes per range request; default 4 to 32 MiB, by the file's size
+	Record      int64         // bytes between records of progress; default 1 MiB
+	Attempts    int           // consecutive attempts that bring nothing before giving up; default 8
+	Stall       time.Duration // the longest that a connection may stay silent; default one minute
 
-	// Wait waits before an attempt; nil: by the clock.
+	// Wait waits before another attempt. The default is a timer.
 	Wait func(context.Context, time.Duration) error
-	// Sync makes a file durable; nil: as the system does it.
+	// Sync makes a file durable. The default is its Sync method.
 	Sync func(interface{ Sync() error }) error
 }
 
-// A Client downloads.
+// A Client downloads files. It is safe for concurrent use.
 type Client struct {
-	HTTP *http.Client // gives no key to another host than the one that it is for
+	HTTP *http.Client // drops credentials on redirects to another host
 
 	options Options
-	slots   chan struct{} // a place for each connection
-	reached atomic.Bool   // some server has answered
+	slots   chan struct{} // one element for each open connection
+	reached atomic.Bool   // some server has responded
 }
 
-// NewClient returns a client that goes by the proxies that the environment names.
+// NewClient returns a client that uses the proxies of the environment.
 func NewClient(o Options) *Client {
 	if o.Connections <= 0 {
 		o.Connections = 8
@@ -73,7 +72,7 @@ func NewClient(o Options) *Client {
 		o.Sync = func(f interface{ Sync() error }) error { return f.Sync() }
 	}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // so that ranges are connections of their own
+	protocols.SetHTTP1(true) // one connection for each range
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, Protocols: protocols, DisableCompression: true,
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
@@ -82,13 +81,13 @@ func NewClient(o Options) *Client {
 	return &Client{HTTP: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, options: o, slots: make(chan struct{}, o.Connections)}
 }
 
-// Close lets go of connections that wait.
+// Close closes idle connections.
 func (c *Client) Close() { c.HTTP.CloseIdleConnections() }
 
-// maxRedirects are the most that an answer may take.
+// maxRedirects is the maximum number of redirects of a request.
 const maxRedirects = 10
 
-// checkRedirect lets nobody but the host that was asked see a key.
+// checkRedirect removes credentials from requests to a host other than the first one.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
@@ -116,16 +115,16 @@ func waitByClock(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A StatusError is an answer that is no file.
+// A StatusError is a response with a status other than success.
 type StatusError struct {
 	Status int
-	Where  string // host and path, without what may be a key
-	Code   string // by which the hub says what is wrong: X-Error-Code
-	Text   string // a sentence of the server's; may be empty
+	Where  string // host and path, without the query, which may hold a key
+	Code   string // the hub's error code, from X-Error-Code
+	Text   string // the server's message; may be empty
 	After  time.Duration
 }
 
-// Error is the status and what the server says.
+// Error returns the status and the server's message.
 func (e *StatusError) Error() string {
 	s := fmt.Sprintf("%s answers %d %s", e.Where, e.Status, http.StatusText(e.Status))
 	if e.Text != "" {
@@ -134,7 +133,7 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// temporary reports whether another attempt may find better.
+// temporary reports whether another attempt may succeed.
 func (e *StatusError) temporary() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -143,8 +142,7 @@ func (e *StatusError) temporary() bool {
 	return e.Status >= 500 && e.Status != http.StatusNotImplemented && e.Status != http.StatusHTTPVersionNotSupported
 }
 
-// newStatusError is what an answer says that is not the one wanted. It does not close
-// the body.
+// newStatusError returns the error for a response. It does not close the body.
 func newStatusError(r *http.Response) *StatusError {
 	e := &StatusError{Status: r.StatusCode, Where: where(r.Request.URL), Code: clip(r.Header.Get("X-Error-Code"), 64), Text: clip(r.Header.Get("X-Error-Message"), 200)}
 	after := r.Header.Get("Retry-After")
@@ -156,7 +154,8 @@ func newStatusError(r *http.Response) *StatusError {
 	return e
 }
 
-// clip is the beginning of a text of a server's, without what could steer a terminal.
+// clip returns the first most bytes of a server's text, without control characters, which could
+// steer a terminal.
 func clip(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -167,48 +166,49 @@ func clip(s string, most int) string {
 	return s[:min(len(s), most)]
 }
 
-// where is an address without its query, which may hold a signature.
+// where returns the host and path of an address. The query is left out because it may hold a
+// signature.
 func where(u *url.URL) string { return u.Host + u.EscapedPath() }
 
-// A DigestError is a file with other bytes than those that were listed.
+// A DigestError reports a file whose digest differs from the listed one.
 type DigestError struct{ Where, Want, Got string }
 
-// Error has both digests.
+// Error returns both digests.
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("%s: the bytes have the digest %s, and the listing says %s: they were thrown away; try again, and if it stays so, the server or somebody between changes them", e.Where, e.Got, e.Want)
+	return fmt.Sprintf("%s: the bytes have the digest %s, but the listing says %s; the file was discarded: try again, and if it happens again, the server or a proxy alters the file", e.Where, e.Got, e.Want)
 }
 
-// A lengthError is a file of another size than the one that was listed. Got is negative
-// where the server does not say.
+// A lengthError reports a file whose size differs from the listed one. Got is negative if the
+// server does not report the size.
 type lengthError struct {
 	Where     string
 	Want, Got int64
 }
 
-// Error has both sizes.
+// Error returns both sizes.
 func (e *lengthError) Error() string {
 	if e.Got < 0 {
-		return fmt.Sprintf("%s has not the %d bytes that the listing says; try again later", e.Where, e.Want)
+		return fmt.Sprintf("%s has fewer bytes than the %d that the listing says; try again later", e.Where, e.Want)
 	}
-	return fmt.Sprintf("%s has %d bytes, and the listing says %d; try again later", e.Where, e.Got, e.Want)
+	return fmt.Sprintf("%s has %d bytes, but the listing says %d; try again later", e.Where, e.Got, e.Want)
 }
 
-// ErrUnreachable says that no server answered at all.
-var ErrUnreachable = errors.New("no server answers")
+// ErrUnreachable reports that no server responded.
+var ErrUnreachable = errors.New("no server responds")
 
-// errStalled says that a connection brought nothing for too long.
-var errStalled = errors.New("the connection brings nothing")
+// errStalled reports that a connection stayed silent for too long.
+var errStalled = errors.New("the connection stalled")
 
-// maxAfter is the longest that a server may ask to wait.
+// maxAfter is the longest wait that a server may ask for.
 const maxAfter = 10 * time.Minute
 
-// An attempts counts attempts in a row of which none brought anything.
+// attempts counts consecutive attempts that brought nothing.
 type attempts struct {
 	c      *Client
 	failed int
 }
 
-// next waits before the next attempt, or returns an error where there shall be none.
+// next waits before the next attempt. It returns an error if there should be none.
 func (a *attempts) next(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -227,13 +227,13 @@ func (a *attempts) next(ctx context.Context, err error) error {
 	}
 	a.failed++
 	most := a.c.options.Attempts
-	var network *net.OpError // looking up names, too
+	var network *net.OpError // includes failed DNS lookups
 	unreachable := !a.c.reached.Load() && errors.As(err, &network)
 	if unreachable {
 		most = min(most, 3) // there may be no network
 	}
 	if after > maxAfter {
-		return fmt.Errorf("%w and asks to wait %v; try again then", err, after.Round(time.Second))
+		return fmt.Errorf("%w; the server asks to wait %v, try again then", err, after.Round(time.Second))
 	}
 	if a.failed >= most {
 		if unreachable {
@@ -246,11 +246,10 @@ func (a *attempts) next(ctx context.Context, err error) error {
 	return a.c.options.Wait(ctx, max(backOff, after))
 }
 
-// errPermanent says that another attempt would find the same.
+// errPermanent marks errors that another attempt would repeat.
 var errPermanent = errors.New("")
 
-// Read reads a short answer, in as many attempts as it takes: status 200, and no more
-// than most bytes.
+// Read reads a short response of status 200 and at most most bytes, retrying as needed.
 func (c *Client) Read(ctx context.Context, doer Doer, address string, header http.Header, most int64) ([]byte, http.Header, error) {
 	a := attempts{c: c}
 	for {
@@ -278,12 +277,12 @@ func (c *Client) read(ctx context.Context, doer Doer, address string, header htt
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", where(r.Request.URL), err)
 	case int64(len(data)) > most:
-		return nil, nil, fmt.Errorf("%w%s: more than the %d bytes that such an answer may have", errPermanent, where(r.Request.URL), most)
+		return nil, nil, fmt.Errorf("%w%s: the response has more than the %d bytes allowed", errPermanent, where(r.Request.URL), most)
 	}
 	return data, r.Header, nil
 }
 
-// Size asks how many bytes a file has.
+// Size returns the size of a file in bytes, as the server reports it.
 func (c *Client) Size(ctx context.Context, doer Doer, address string) (int64, error) {
 	a := attempts{c: c}
 	for {
@@ -309,13 +308,13 @@ func (c *Client) size(ctx context.Context, doer Doer, address string) (int64, er
 	case r.StatusCode == http.StatusOK && r.ContentLength >= 0:
 		return r.ContentLength, nil
 	case r.StatusCode == http.StatusOK || r.StatusCode == http.StatusPartialContent:
-		return 0, fmt.Errorf("%w%s does not say how many bytes the file has", errPermanent, where(r.Request.URL))
+		return 0, fmt.Errorf("%w%s does not report the size of the file", errPermanent, where(r.Request.URL))
 	}
 	return 0, newStatusError(r)
 }
 
-// send sends one request, whose connection may bring nothing for no longer than Stall:
-// the body watches that, too.
+// send sends one request. The request and the reading of its body fail if nothing arrives for
+// longer than Stall.
 func (c *Client) send(ctx context.Context, doer Doer, address string, header http.Header) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -344,7 +343,7 @@ func (c *Client) send(ctx context.Context, doer Doer, address string, header htt
 	return response, nil
 }
 
-// bare is an error without the address that was asked, whose query may hold a key.
+// bare returns an error without the query of the requested address, which may hold a key.
 func bare(err error, asked *url.URL) error {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -353,7 +352,7 @@ func bare(err error, asked *url.URL) error {
 	return err
 }
 
-// A watched body ends when it brings nothing for too long.
+// A watched body fails if it stays silent for too long.
 type watched struct {
 	body interface {
 		Read([]byte) (int, error)
@@ -382,38 +381,38 @@ func (w *watched) Close() error {
 	return w.body.Close()
 }
 
-// A Digest is what a file is checked by: sha256:... or git-sha1:..., git's id of it.
+// A Digest identifies a file's content: sha256:... or git-sha1:..., git's blob id.
 type Digest string
 
-// The beginnings of digests.
+// The prefixes of digests.
 const (
 	sha256Prefix = "sha256:"
 	gitPrefix    = "git-sha1:"
 )
 
-// SHA256 is a digest by its hexadecimal digits.
+// SHA256 returns the digest with the given hexadecimal digits.
 func SHA256(hex string) Digest { return Digest(sha256Prefix + hex) }
 
-// GitSHA1 is git's id of a file.
+// GitSHA1 returns the digest for git's blob id of a file.
 func GitSHA1(hex string) Digest { return Digest(gitPrefix + hex) }
 
-// Hex are its digits.
+// Hex returns the hexadecimal digits.
 func (d Digest) Hex() string { return string(d[strings.IndexByte(string(d), ':')+1:]) }
 
-// New is what computes the digest of a file of that size.
+// New returns a hash that computes the digest of a file of the given size in bytes.
 func (d Digest) New(size int64) hash.Hash {
 	if strings.HasPrefix(string(d), gitPrefix) {
 		h := sha1.New()                            //nolint:gosec // as above
-		_, _ = fmt.Fprintf(h, "blob %d\x00", size) // a hash takes everything
+		_, _ = fmt.Fprintf(h, "blob %d\x00", size) // a hash never fails
 		return h
 	}
 	return sha256.New()
 }
 
-// Is reports whether h has the digest.
+// Is reports whether h has computed this digest.
 func (d Digest) Is(h hash.Hash) bool { return hex.EncodeToString(h.Sum(nil)) == d.Hex() }
 
-// Of is the digest of the same kind that h has.
+// Of returns the digest that h has computed, of the same kind as d.
 func (d Digest) Of(h hash.Hash) Digest {
 	return d[:strings.IndexByte(string(d), ':')+1] + Digest(hex.EncodeToString(h.Sum(nil)))
 }

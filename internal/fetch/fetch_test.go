@@ -21,7 +21,7 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// waits are those that a client was told to make.
+// waits are the delays that a client asked for.
 type waits []time.Duration
 
 func (w *waits) options(o fetch.Options) fetch.Options {
@@ -51,7 +51,7 @@ func download(t *testing.T, c *fetch.Client, url string, data []byte) (string, e
 	return at, err
 }
 
-// Attempts wait longer each time, and as long as the server says.
+// Each attempt waits longer than the one before, and at least as long as the server asks.
 func TestBackOff(t *testing.T) {
 	data := []byte("abc")
 	var n atomic.Int32
@@ -78,7 +78,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// What stays wrong ends after some attempts, and what cannot become right at once.
+// A persistent temporary error ends the download after some attempts, and a permanent one at once.
 func TestGivesUp(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -94,7 +94,7 @@ func TestGivesUp(t *testing.T) {
 		}, "asks to wait 1h0m0s", 0},
 		{"longer", func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader([]byte("abcd")))
-		}, "has 4 bytes, and the listing says 3", 3},
+		}, "has 4 bytes, but the listing says 3", 3},
 		{"round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }, "redirects more than 10 times", 3},
 		{"packed", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
@@ -126,7 +126,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A server that nobody vouches for is not asked again.
+// A server with an invalid certificate is not retried.
 func TestCertificate(t *testing.T) {
 	other := httptest.NewTLSServer(nil)
 	other.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -139,7 +139,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// A connection that brings nothing is left for another one.
+// A stalled connection is replaced by another one.
 func TestStall(t *testing.T) {
 	data := bytes.Repeat([]byte("abc"), 1000)
 	var n atomic.Int32
@@ -165,7 +165,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// Keys stay with the host that was asked, and nobody is led from TLS to none.
+// Credentials stay with the first host, and no redirect leads from TLS to plain HTTP.
 func TestRedirects(t *testing.T) {
 	data := []byte("abc")
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,32 +13,31 @@ import (
 	"sync"
 )
 
-// What a file is called beside its place while it is not whole, and the notes of what
-// of it has come.
+// Suffixes of an incomplete file and of the record of its received bytes, next to the final place.
 const (
 	PartialSuffix = ".realizar-part"
 	NotesSuffix   = ".realizar-notes"
 )
 
-// maxNotes are the most bytes of notes that are read; more are those of no download.
+// maxNotes is the maximum size of a record that is read, in bytes. No download writes more.
 const maxNotes = 64 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A partial is a file in the making. Bytes count when they are noted with their
-// checksum: after an interruption of any kind, those whose checksum holds are there.
+// A partial is a file being written. Bytes count once they are recorded with their checksum. After
+// an interruption of any kind, the recorded bytes whose checksum matches are kept.
 type partial struct {
-	place string // the file's own
+	place string // the final path
 	file  *os.File
 	notes *os.File
 
 	mu   sync.Mutex
 	have spans
-	grew sync.Cond // the prefix has grown, or ended is set
+	grew sync.Cond // the prefix has grown, or over is set
 	over bool
 }
 
-// openPartial begins a file, or goes on with what there is of it.
+// openPartial creates a partial file, or resumes an existing one.
 func openPartial(place string, size int64) (p *partial, err error) {
 	p = &partial{place: place}
 	p.grew.L = &p.mu
@@ -57,8 +56,8 @@ func openPartial(place string, size int64) (p *partial, err error) {
 	return p, nil
 }
 
-// readNotes takes in what is noted and still there. Lines that a crash cut or that
-// speak of other bytes do not count.
+// readNotes adds the recorded spans whose checksum matches the file. It skips lines that a crash
+// truncated and spans outside the file.
 func (p *partial) readNotes(size int64) error {
 	info, err := p.notes.Stat()
 	if err != nil {
@@ -79,8 +78,8 @@ func (p *partial) readNotes(size int64) error {
 			p.have = p.have.add(s)
 		}
 	}
-	// A line that was cut shall not swallow the next one. A line that is too long for the
-	// scanner is none of these.
+	// Ends a truncated line, so that it does not swallow the next one. A line too long for the
+	// scanner cannot be a record.
 	_, err = p.notes.WriteString("\n")
 	return err
 }
@@ -102,7 +101,7 @@ func parseNote(line string) (s span, sum uint32, ok bool) {
 	return s, sum, own == crc32.Checksum([]byte(line[:end]), castagnoli)
 }
 
-// note says that bytes with that checksum have been written.
+// note records that the bytes of s have been written and have the checksum sum.
 func (p *partial) note(s span, sum uint32) error {
 	if s.size() <= 0 {
 		return nil
@@ -117,15 +116,15 @@ func (p *partial) note(s span, sum uint32) error {
 	return nil
 }
 
-// gaps are the bytes that are missing.
+// gaps returns the missing spans.
 func (p *partial) gaps(size int64) []span {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.have.gaps(size)
 }
 
-// waitPrefix waits until more than n bytes are there from the beginning on, and returns
-// how many; no more than n when nothing more will come.
+// waitPrefix waits until the file's first more than n bytes are present and returns the length of
+// that prefix. It returns at most n once no more bytes will arrive.
 func (p *partial) waitPrefix(n int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,7 @@ func (p *partial) waitPrefix(n int64) int64 {
 	return p.have.prefix()
 }
 
-// end says that nothing more will come, or that more may come again.
+// end sets whether no more bytes will arrive.
 func (p *partial) end(over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +142,7 @@ func (p *partial) end(over bool) {
 	p.grew.Broadcast()
 }
 
-// forget throws away all bytes.
+// forget discards all bytes.
 func (p *partial) forget(size int64) error {
 	p.mu.Lock()
 	p.have = nil
@@ -153,7 +152,7 @@ func (p *partial) forget(size int64) error {
 
 func (p *partial) close() error { return errors.Join(p.file.Close(), p.notes.Close()) }
 
-// publish closes the file and gives it its place. The caller has checked all of it.
+// publish closes the file and moves it to its final place. The caller has verified it.
 func (p *partial) publish(sync func(interface{ Sync() error }) error) error {
 	if err := errors.Join(sync(p.file), p.close()); err != nil {
 		return err
@@ -167,12 +166,12 @@ func (p *partial) publish(sync func(interface{ Sync() error }) error) error {
 	return remove(p.place + NotesSuffix)
 }
 
-// discard closes the file and leaves nothing of it.
+// discard closes and removes the file and its record.
 func (p *partial) discard() error {
 	return errors.Join(p.close(), Discard(p.place))
 }
 
-// Discard removes what there is of a file that is not whole.
+// Discard removes an incomplete file and its record.
 func Discard(place string) error {
 	return errors.Join(remove(place+PartialSuffix), remove(place+NotesSuffix))
 }
@@ -184,17 +183,17 @@ func remove(path string) error {
 	return nil
 }
 
-// SyncFolder makes the names in a folder durable, where the system can.
+// SyncFolder makes the entries of a folder durable, if the file system supports it.
 func SyncFolder(path string, sync func(interface{ Sync() error }) error) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	_ = sync(d) // some file systems cannot, and then the names are as durable as they get
+	_ = sync(d) // not every file system can sync a folder
 	return d.Close()
 }
 
-// Missing is how many bytes of a file have to come yet, by the notes alone.
+// Missing returns how many bytes of a file are missing, according to its record.
 func Missing(place string, size int64) int64 {
 	if Whole(place, size) {
 		return 0
@@ -214,7 +213,7 @@ func Missing(place string, size int64) int64 {
 	return size - have.size()
 }
 
-// Whole reports whether there is a file of that size in its place.
+// Whole reports whether place is a regular file of the given size in bytes.
 func Whole(place string, size int64) bool {
 	info, err := os.Stat(place)
 	return err == nil && info.Mode().IsRegular() && info.Size() == size

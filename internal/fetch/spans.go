@@ -2,15 +2,15 @@ package fetch
 
 import "slices"
 
-// A span is bytes of a file, from one up to another that is not part of it.
+// A span is the range of bytes [from, to) of a file.
 type span struct{ from, to int64 }
 
 func (s span) size() int64 { return s.to - s.from }
 
-// Spans are bytes of a file: apart from each other, and in order.
+// spans is a sorted list of ranges that do not touch each other.
 type spans []span
 
-// add puts bytes to the others.
+// add returns the union of s and n.
 func (s spans) add(n span) spans {
 	if n.size() <= 0 {
 		return s
@@ -29,7 +29,7 @@ func (s spans) add(n span) spans {
 	return slices.Replace(s, first, last, n)
 }
 
-// gaps are the bytes of a file of that size that are not there.
+// gaps returns the ranges of a file of the given size that s does not cover.
 func (s spans) gaps(size int64) (gaps []span) {
 	at := int64(0)
 	for _, have := range s {
@@ -44,7 +44,7 @@ func (s spans) gaps(size int64) (gaps []span) {
 	return gaps
 }
 
-// size is how many bytes there are.
+// size returns the number of bytes in all ranges.
 func (s spans) size() (n int64) {
 	for _, have := range s {
 		n += have.size()
@@ -52,7 +52,7 @@ func (s spans) size() (n int64) {
 	return n
 }
 
-// prefix is how many bytes there are from the beginning on.
+// prefix returns the number of bytes present without a gap from the beginning.
 func (s spans) prefix() int64 {
 	if len(s) > 0 && s[0].from == 0 {
 		return s[0].to

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Spans are the same bytes as a list of all of them.
+// A spans value holds the same bytes as a plain set of bytes does.
 func TestSpans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 40
@@ -24,7 +24,7 @@ func TestSpans(t *testing.T) {
 		last := int64(-1)
 		for _, h := range s {
 			if h.from <= last || h.size() <= 0 {
-				t.Fatalf("%v are not apart and in order", s)
+				t.Fatalf("%v touch each other or are not sorted", s)
 			}
 			last = h.to
 			for i := h.from; i < h.to; i++ {
@@ -32,7 +32,7 @@ func TestSpans(t *testing.T) {
 			}
 		}
 		if again != have {
-			t.Fatalf("%v are other bytes", s)
+			t.Fatalf("%v hold the wrong bytes", s)
 		}
 		missing := int64(size)
 		for _, g := range s.gaps(size) {
@@ -56,7 +56,7 @@ func TestSpans(t *testing.T) {
 	})
 }
 
-// A line of notes that was cut or changed does not count.
+// A truncated or altered record does not parse.
 func TestNotes(t *testing.T) {
 	line := noteText(span{12, 345}, 0xdeadbeef)
 	if s, sum, ok := parseNote(line[:len(line)-1]); !ok || s != (span{12, 345}) || sum != 0xdeadbeef {

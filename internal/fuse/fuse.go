@@ -1,10 +1,9 @@
-// Package fuse cuts programs into stages: what a backend does as one. It knows which
-// operations can be done together; a backend says by [Rules] which of them it can.
+// Package fuse cuts programs into stages, each of which a backend runs as one. The package knows
+// which operations can be fused; a backend says by [Rules] which of them it supports.
 //
-// Fusing changes no bit of a result. The products of one input are one stage; the
-// product of a gate, of a map and of an addition is not written before these are done;
-// heads are normalised and turned as their keys are stored; rows are picked as
-// they are normalised.
+// Fusing changes no bit of a result. Products of one input share a stage. A gated unit, a map or an
+// addition is applied to a product before it is written. Heads are normalized and rotated as their
+// keys are stored. Rows are picked as they are normalized.
 package fuse
 
 import (
@@ -13,27 +12,26 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Rules are what a backend can do as one. A nil function stands for never.
+// Rules say what a backend can fuse. A nil function means never.
 type Rules struct {
-	// Product reports whether n is a product that its stage can do more with.
+	// Product reports whether n is a product that can be fused with other operations.
 	Product func(n *plan.Node) bool
-	// Together reports whether m, a product of the same input, can be in the stage of n.
+	// Together reports whether m, a product of the same input, can be in n's stage.
 	Together func(n, m *plan.Node) bool
-	// Most is how many products a stage has, 0: any number.
+	// Most is the largest number of products in a stage; 0: no limit.
 	Most int
-	// Gate reports whether the stage of two products can be a gated unit of them.
+	// Gate reports whether a stage can apply a GLU to the two products.
 	Gate func(gate, up *plan.Node) bool
-	// Map reports whether the stage of n, which has so many products, can apply m to it.
+	// Map reports whether the stage of n, with that many products, can apply m to n's result.
 	Map func(n, m *plan.Node, products int) bool
-	// Add reports whether the stage of n, to which m is applied unless that is nil, can
-	// add another value.
+	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
 	Add func(n, m *plan.Node) bool
 
-	Heads bool // attention can normalise and turn queries and keys
-	Pick  bool // norms can pick the rows that they normalise
+	Heads bool // attention can normalize and rotate queries and keys
+	Pick  bool // norms can pick the rows that they normalize
 }
 
-// Single are stages of one node each.
+// Single returns one stage for each node.
 func Single(p *plan.Program) []Stage {
 	all := make([]Stage, len(p.Nodes))
 	for i := range p.Nodes {
@@ -42,17 +40,17 @@ func Single(p *plan.Program) []Stage {
 	return all
 }
 
-// A joiner makes stages of a program.
+// A joiner cuts a program into stages.
 type joiner struct {
 	Rules
 	p     *plan.Program
-	uses  []int        // by value
+	uses  []int        // by value: number of readers
 	by    []*plan.Node // by value: the node that writes it
 	taken map[*plan.Node]bool
-	ready []bool // by value: a stage so far writes it
+	ready []bool // by value: written by a stage so far
 }
 
-// Stages are the stages of p, in an order in which they can be done.
+// Stages returns the stages of p in an order in which they can run.
 func (r Rules) Stages(p *plan.Program) []Stage {
 	j := &joiner{
 		Rules: r, p: p, uses: make([]int, len(p.Shapes)), by: make([]*plan.Node, len(p.Shapes)),
@@ -68,7 +66,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 	for _, v := range p.Kept() {
 		j.uses[v]++
 	}
-	inputs := make([]Stage, len(p.Nodes)) // by node: what is done as its inputs are read
+	inputs := make([]Stage, len(p.Nodes)) // by node: its stage with the nodes of its inputs
 	for i := range p.Nodes {
 		inputs[i] = newStage(&p.Nodes[i])
 		j.absorb(&inputs[i])
@@ -93,7 +91,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 	return stages
 }
 
-// absorb takes the nodes that make the inputs of s.
+// absorb adds the nodes that compute the inputs of s to s.
 func (j *joiner) absorb(s *Stage) {
 	switch n := s.Nodes[0]; n.Op {
 	case plan.Attention:
@@ -109,8 +107,8 @@ func (j *joiner) absorb(s *Stage) {
 	}
 }
 
-// head follows v, an input of attention, back to what it is made of. A value that is read
-// elsewhere too is left as it is.
+// head traces v, an input of attention, back through the rope and the norm. A value that other
+// nodes read too stays as it is.
 func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
 	h, dim := Head{In: v}, attention.Attr.(plan.AttentionAttr).HeadDim
 	if n := j.by[h.In]; n != nil && n.Op == plan.Rope && j.uses[h.In] == 1 && n.Attr.(plan.RopeAttr).HeadDim == dim {
@@ -119,7 +117,7 @@ func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
 	if n := j.by[h.In]; n != nil && n.Op == plan.RMSNorm && j.uses[h.In] == 1 && n.Attr.(plan.NormAttr).Group == dim && h.Rope != nil {
 		h.Norm, h.In = n, n.In[0]
 	}
-	if j.uses[h.In] != 1 { // it is turned where it lies
+	if j.uses[h.In] != 1 { // the value before the rope is needed as well
 		return Head{In: v}
 	}
 	for _, n := range []*plan.Node{h.Norm, h.Rope} {
@@ -130,7 +128,7 @@ func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
 	return h
 }
 
-// products joins what node i, a product, can be done with.
+// products adds to s what can be fused with node i, a product.
 func (j *joiner) products(s *Stage, i int) {
 	first := s.Nodes[0]
 	for k := i + 1; k < len(j.p.Nodes); k++ {
@@ -155,7 +153,7 @@ func (j *joiner) products(s *Stage, i int) {
 	}
 }
 
-// gate joins the gated unit of the two products of s, if that is what reads them.
+// gate adds a GLU of the two products of s, if it is their only reader.
 func (j *joiner) gate(s *Stage, i int) bool {
 	gate, up := s.Nodes[0], s.Nodes[1]
 	m := j.reader(i, gate.Out)
@@ -167,8 +165,8 @@ func (j *joiner) gate(s *Stage, i int) bool {
 	return true
 }
 
-// addition joins the addition of what s, the stage of node i, writes and of a value that is
-// there by then.
+// addition adds to s, the stage of node i, the addition of its output and a value that earlier
+// stages have written.
 func (j *joiner) addition(s *Stage, i int) {
 	if j.Add == nil || !j.Add(s.Nodes[0], s.Maps[0]) {
 		return
@@ -179,8 +177,8 @@ func (j *joiner) addition(s *Stage, i int) {
 	}
 }
 
-// reader is the only node that reads v, which node i or one joined to it writes; nil
-// if there are several, or another stage has it.
+// reader returns the only node that reads v, if it follows node i and is in no stage; otherwise
+// nil.
 func (j *joiner) reader(i int, v plan.Value) *plan.Node {
 	if j.uses[v] != 1 {
 		return nil
@@ -193,7 +191,7 @@ func (j *joiner) reader(i int, v plan.Value) *plan.Node {
 	return nil
 }
 
-// other is what an addition adds to v.
+// other returns the value that add adds to v.
 func other(add *plan.Node, v plan.Value) plan.Value {
 	if add.In[0] == v {
 		return add.In[1]
@@ -201,8 +199,8 @@ func other(add *plan.Node, v plan.Value) plan.Value {
 	return add.In[0]
 }
 
-// Norms are the RMS norms of whole rows, of most columns at the longest, that nothing reads
-// but stages that can normalise the input themselves: by what they write.
+// Norms returns the RMS norms of whole rows of at most most columns whose readers can all normalize
+// their input themselves, by their output.
 func Norms(p *plan.Program, stages []Stage, most int, can func(s *Stage, input int) bool) map[plan.Value]*Stage {
 	others := map[plan.Value]bool{}
 	for _, v := range p.Kept() {

@@ -8,17 +8,17 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Stage is what a backend does as one: a node, or several that are joined.
+// A Stage is what a backend runs as one: a node, or several fused nodes.
 type Stage struct {
-	Nodes []*plan.Node // of one operation; products of one input, if there are several
-	Maps  []*plan.Node // by product: nil, or the map that is applied to it
-	GLU   *plan.Node   // nil, or of the first product and the second
-	Add   *plan.Node   // nil, or of what the only node makes and another value
-	Pick  *plan.Node   // nil, or the pick whose rows are normalised
-	Q, K  Head         // of attention
+	Nodes []*plan.Node // one operation, or several products of one input
+	Maps  []*plan.Node // by product: nil, or a map of its result
+	GLU   *plan.Node   // nil, or the GLU of the first and the second product
+	Add   *plan.Node   // nil, or the addition of the only node's result and another value
+	Pick  *plan.Node   // nil, or the pick of the rows to normalize
+	Q, K  Head         // for attention
 }
 
-// A Head is what attention does to queries or keys as it reads them.
+// A Head says what attention does to queries or keys as it reads them.
 type Head struct {
 	In   plan.Value
 	Norm *plan.Node // nil, or an RMS norm of each head
@@ -33,10 +33,10 @@ func newStage(n *plan.Node) Stage {
 	return s
 }
 
-// Node is the first of the stage's nodes, which says what it does.
+// Node returns the stage's first node, which names its operation.
 func (s *Stage) Node() *plan.Node { return s.Nodes[0] }
 
-// Product is what node i makes, its map applied.
+// Product returns the result of node i, after its map.
 func (s *Stage) Product(i int) plan.Value {
 	if s.Maps[i] != nil {
 		return s.Maps[i].Out
@@ -44,7 +44,7 @@ func (s *Stage) Product(i int) plan.Value {
 	return s.Nodes[i].Out
 }
 
-// Out is what the stage writes: of several products, what comes of the first.
+// Out returns the value that the stage writes; of several products, the first.
 func (s *Stage) Out() plan.Value {
 	switch {
 	case s.GLU != nil:
@@ -55,10 +55,10 @@ func (s *Stage) Out() plan.Value {
 	return s.Product(0)
 }
 
-// Residual is what the stage adds to its product.
+// Residual returns the value that the stage adds to its product.
 func (s *Stage) Residual() plan.Value { return other(s.Add, s.Product(0)) }
 
-// Inputs are the values that the stage reads, those of its first node before what it adds.
+// Inputs returns the values that the stage reads: the inputs of its first node, then the residual.
 func (s *Stage) Inputs() []plan.Value {
 	in := slices.Clone(s.Node().In)
 	switch {
@@ -73,7 +73,7 @@ func (s *Stage) Inputs() []plan.Value {
 	return in
 }
 
-// IO are the values that the stage reads and writes, each once.
+// IO returns the values that the stage reads and writes, each once.
 func (s *Stage) IO() plan.Stage {
 	st := plan.Stage{Out: []plan.Value{s.Out()}}
 	for _, v := range s.Inputs() {
@@ -89,13 +89,13 @@ func (s *Stage) IO() plan.Stage {
 	return st
 }
 
-// All are the stage's nodes.
+// All returns the stage's nodes.
 func (s *Stage) All() []*plan.Node {
 	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add})
 	return slices.DeleteFunc(all, func(n *plan.Node) bool { return n == nil })
 }
 
-// String names the stage's nodes by their values.
+// String returns the stage's nodes by the names of their values.
 func (s *Stage) String() string {
 	var parts []string
 	for _, n := range s.All() {

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// jsons makes grammars of JSON.
+// jsons builds grammars of JSON.
 type jsons struct {
 	b                          *grammar.Builder
 	s                          *rx.Space
@@ -33,12 +33,12 @@ func newJSON(b *grammar.Builder) *jsons {
 	return j
 }
 
-// mark is text with white space around it.
+// mark returns text with optional white space around it.
 func (j *jsons) mark(text string) grammar.Symbol {
 	return j.b.Lexeme(j.s.Concat(j.space, j.s.Literal(text), j.space))
 }
 
-// text is a string of from lo to hi characters.
+// text returns a JSON string of lo to hi characters.
 func (j *jsons) text(lo, hi int) grammar.Symbol {
 	return j.b.Lexeme(j.s.Concat(j.s.Literal(`"`), j.s.Repeat(j.character, lo, hi), j.s.Literal(`"`)))
 }
@@ -61,9 +61,9 @@ func (j *jsons) list(of grammar.Symbol) grammar.Symbol {
 	return list
 }
 
-// object has these members in order; those whose name ends in ? may be missing.
+// object returns an object with these members in order. A name that ends in ? is optional.
 func (j *jsons) object(names []string, values ...grammar.Symbol) grammar.Symbol {
-	// after[i][0] is the members from i on where none came before, after[i][1] where one did.
+	// after[i] is the members from i on: [0] if no member came before, [1] if one did.
 	after := make([][2]grammar.Symbol, len(names)+1)
 	for i := range after {
 		for k := range 2 {
@@ -93,7 +93,7 @@ func (j *jsons) object(names []string, values ...grammar.Symbol) grammar.Symbol 
 	return object
 }
 
-// anything is any JSON.
+// anything returns any JSON value.
 func (j *jsons) anything() grammar.Symbol {
 	value, members, object := j.b.Rule("value"), j.b.Rule("members"), j.b.Rule("object")
 	member := []grammar.Symbol{j.text(0, -1), j.colon, value}
@@ -104,7 +104,7 @@ func (j *jsons) anything() grammar.Symbol {
 	return value
 }
 
-// other is a string that is none of the names.
+// other returns a string that is none of the names.
 func (j *jsons) other(names ...string) grammar.Symbol {
 	var all []rx.Expr
 	for _, name := range names {
@@ -114,7 +114,7 @@ func (j *jsons) other(names ...string) grammar.Symbol {
 	return j.b.Lexeme(j.s.And(text, j.s.Not(j.s.Or(all...))))
 }
 
-// more is an object of these members in any order, and others.
+// more returns an object with these members in any order, and others.
 func (j *jsons) more(names []string, values ...grammar.Symbol) grammar.Symbol {
 	member, members, object := j.b.Rule("member"), j.b.Rule("members"), j.b.Rule("object")
 	all := [][]grammar.Symbol{{j.other(names...), j.colon, j.anything()}}
@@ -148,7 +148,7 @@ const personText = `{"name": "José García-Márquez", "age": 42, "email": "jose
 const anyText = `{"users":[{"id":1,"name":"Ann","scores":[1.5,2,3e10,-4],"ok":true,"nested":{"a":{"b":{"c":[]}}}},
  {"id":22,"name":"Bob \"the builder\"","scores":[],"ok":false,"note":null}], "total": 1234567890, "text": "Some longer text, which goes on: the body of a message; 100% of it."}`
 
-// samples is grammars and texts of theirs.
+// samples are grammars, each with a text of its language.
 var samples = []struct {
 	name  string
 	start func(j *jsons) grammar.Symbol
@@ -162,7 +162,7 @@ var samples = []struct {
 	{"people", func(j *jsons) grammar.Symbol { return j.list(j.person()) }, "[" + personText + ",\n" + personText + "]"},
 }
 
-// TestMaskTimes prints what masks take of a processor's time; it judges none of it.
+// TestMaskTimes logs the processor time that masks take. It has no limit to fail.
 func TestMaskTimes(t *testing.T) {
 	m := realVocabulary(t)
 	runtime.LockOSThread()
@@ -224,7 +224,7 @@ func BenchmarkVocabulary(b *testing.B) {
 	}
 }
 
-// rounds is how often TestMaskTimes goes over its samples.
+// rounds returns how often TestMaskTimes repeats its samples.
 func rounds() int {
 	n, err := strconv.Atoi(os.Getenv("REALIZAR_ROUNDS"))
 	if err != nil {
@@ -233,7 +233,7 @@ func rounds() int {
 	return n
 }
 
-// BenchmarkFirstMask makes grammars and their first masks.
+// BenchmarkFirstMask builds grammars and computes their first masks.
 func BenchmarkFirstMask(b *testing.B) {
 	v := realVocabulary(b).vocabulary()
 	words := make([]uint32, v.Words())

@@ -8,14 +8,14 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A Builder makes symbols. Those of one builder share a space and an automaton, which live as
-// long as one of the symbols does. Many goroutines may use it at once.
+// A Builder makes symbols. All symbols of a builder share one expression space and one automaton,
+// which stay alive as long as any of the symbols. A Builder is safe for concurrent use.
 type Builder struct {
 	seq       uint64
 	limits    Limits
 	space     *rx.Space
 	automaton *rx.Automaton
-	root      *Builder // whose lexemes its own are; itself, but of a fork
+	root      *Builder // owns the lexemes; the builder itself unless it is a fork
 
 	mu      sync.Mutex
 	lexemes map[rx.Expr]*symbol
@@ -23,7 +23,7 @@ type Builder struct {
 	err     error
 }
 
-// NewBuilder makes one. A grammar's limits are those of the builder that makes it.
+// NewBuilder returns an empty builder. Grammars made by it are bound by l.
 func NewBuilder(l Limits) *Builder {
 	l = l.withDefaults()
 	space := rx.NewSpace(l.Expressions)
@@ -32,30 +32,30 @@ func NewBuilder(l Limits) *Builder {
 	return b
 }
 
-// Fork is a builder for symbols that are made while texts are read. They share b's space and
-// automaton, and with these their masks. They are collected with the states of the text: b
-// does not count them.
+// Fork returns a builder for symbols that are made while a text is read. Its symbols share b's
+// space and automaton, and so their masks. They are garbage collected with the states of the text
+// and do not count against b's limits.
 func (b *Builder) Fork() *Builder {
 	return &Builder{seq: sequence.Add(1), limits: b.limits, space: b.space, automaton: b.automaton, root: b.root, lexemes: map[rx.Expr]*symbol{}}
 }
 
-// Space is where the expressions of b's lexemes are made.
+// Space returns the space in which the expressions of b's lexemes are made.
 func (b *Builder) Space() *rx.Space { return b.space }
 
-// What a rule, an alternative or a symbol takes, and an expression, about.
+// Approximate sizes, in bytes, of a rule, an alternative or a symbol, and of an expression.
 const (
-	ruleBytes       = 256 // with what they are compiled from
+	ruleBytes       = 256 // including its source
 	expressionBytes = 128
 )
 
-// bytes is what the symbols of b take, about.
+// bytes returns the approximate size of b's symbols and expressions in bytes.
 func (b *Builder) bytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return ruleBytes*int64(b.size) + expressionBytes*int64(b.space.Len())
 }
 
-// Lexeme is a terminal: one of the strings of e, which must have one and may have "".
+// Lexeme returns a terminal that matches any string of e. e must not be empty; it may contain "".
 func (b *Builder) Lexeme(e rx.Expr) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,14 +67,16 @@ func (b *Builder) Lexeme(e rx.Expr) Symbol {
 	return Symbol{s}
 }
 
-// Bind is a terminal, one of the strings of e of which fits says that they may stand, and a late
-// symbol, which stands for what rest makes of the bytes that the terminal is. It belongs after
-// the terminal, in the same alternative. rest is asked where a text comes to the late symbol,
-// and no sooner: what stands between must not hang on it. So masks are as fast as those of
-// other lexemes where fits is nil, and nearly so with it; this is what to use for the names of
-// an object's members, each of which is to be there once. e has not "". Both functions must
-// give the same for the same bytes and may be called at any time. Any beginning of a string of
-// e must be one of a string that fits. rest should use a Builder of its own, as with Then.
+// Bind returns a terminal and a late symbol. The terminal matches the strings of e for which fits
+// returns true; a nil fits allows all. The late symbol stands for the symbol that rest returns for
+// the matched text, and must come after the terminal in the same alternative. rest is called when a
+// text reaches the late symbol, and no sooner: the symbols between the two must not depend on it.
+// So masks are as fast as those of other lexemes if fits is nil, and nearly as fast otherwise. Use
+// Bind for the names of an object's members, each of which must occur once.
+//
+// e must not contain "". fits and rest must return the same result for the same bytes, and may be
+// called at any time. Every prefix of a string of e must be a prefix of a string that fits. rest
+// should use a Builder of its own, as with Then.
 func (b *Builder) Bind(e rx.Expr, fits func(text []byte) bool, rest func(text []byte) Symbol) (terminal, late Symbol) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +88,7 @@ func (b *Builder) Bind(e rx.Expr, fits func(text []byte) bool, rest func(text []
 	return Symbol{b.terminal(&symbol{kind: lexemeKind, id: lexemeID(e), expr: e, fits: fits, late: after})}, Symbol{after}
 }
 
-// bound is what late symbol s is after a text.
+// bound returns the symbol for which the late symbol s stands after text.
 func (s *symbol) bound(text string) *symbol {
 	return &symbol{kind: ruleKind, seq: sequence.Add(1), builder: s.builder, expand: func() [][]Symbol {
 		if after := s.rest([]byte(text)); !after.IsZero() {
@@ -96,15 +98,16 @@ func (s *symbol) bound(text string) *symbol {
 	}}
 }
 
-// Then is a terminal, one of the strings of e, and after it what next makes of the bytes that
-// it is. next must give the same for the same bytes and may be called at any time; nothing
-// may follow its zero Symbol. It should make its symbols with a Builder of its own, which is
-// collected with the states of the text; they are not checked as those of a [Grammar] are.
+// Then returns a terminal that matches any string of e, followed by the symbol that next returns
+// for the matched text. If next returns the zero Symbol, no text can follow. next must return the
+// same result for the same bytes, and may be called at any time. It should make its symbols with a
+// Builder of its own, which is garbage collected with the states of the text. Unlike the rules of a
+// [Grammar], these symbols are not checked.
 func (b *Builder) Then(e rx.Expr, next func(text []byte) Symbol) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.space.Nullable(e) {
-		// "" is read before there is a set to read it from: so it is a choice of its own.
+		// A set never waits for "": make the empty match an alternative of its own.
 		rule := b.rule("")
 		long := b.terminal(&symbol{kind: lexemeKind, next: next})
 		long.expr = b.space.And(e, b.space.Not(rx.Empty))
@@ -126,8 +129,8 @@ func (b *Builder) Then(e rx.Expr, next func(text []byte) Symbol) Symbol {
 
 func lexemeID(e rx.Expr) int32 { return int32(e) << 1 }
 
-// Special is a terminal: the special token with this text, or the bytes of the text where a
-// vocabulary has no such token. [State.Bytes] takes the bytes.
+// Special returns a terminal that matches the special token with this text, or the bytes of the
+// text if a vocabulary has no such token. [State.Bytes] matches the bytes.
 func (b *Builder) Special(text string) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +150,7 @@ func (b *Builder) spend(n int) {
 	}
 }
 
-// Rule is a rule that is to be defined. The name stands in errors.
+// Rule returns a rule that is not defined yet. Errors mention the name.
 func (b *Builder) Rule(name string) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,8 +162,8 @@ func (b *Builder) rule(name string) *symbol {
 	return &symbol{kind: ruleKind, seq: sequence.Add(1), name: name, builder: b}
 }
 
-// Define says what a rule is: one of the alternatives, each a sequence. An empty sequence is
-// "". A rule is defined once.
+// Define sets the alternatives of a rule. Each is a sequence of symbols; an empty sequence matches
+// "". A rule must be defined exactly once.
 func (b *Builder) Define(rule Symbol, alternatives ...[]Symbol) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,9 +201,9 @@ func (b *Builder) sequences(alternatives [][]Symbol) ([]*alternative, error) {
 	return made, nil
 }
 
-// Lazy is a rule that is defined when it is first met in a text. expand must always give the
-// same, and rules that have an end: they are not checked. It may be called at any time, by
-// any goroutine.
+// Lazy returns a rule that is defined when a text first reaches it. expand must always return the
+// same alternatives, and they must match a finite text: they are not checked. Any goroutine may
+// call expand at any time.
 func (b *Builder) Lazy(name string, expand func() [][]Symbol) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,10 +218,10 @@ func (b *Builder) fail() error {
 	return b.err
 }
 
-// errLate is returned where a late symbol is met before its text is known.
+// errLate is returned if a late symbol is reached before its text is known.
 var errLate = fmt.Errorf("grammar: a late symbol does not stand after its terminal: %w", ErrGrammar)
 
-// define is the alternatives of a rule, expanded where it is lazy.
+// define returns the alternatives of a rule. It expands a lazy rule.
 func (s *symbol) define() ([]*alternative, error) {
 	if have := s.alternatives.Load(); have != nil {
 		return *have, nil
@@ -251,7 +254,7 @@ func (s *symbol) define() ([]*alternative, error) {
 	return made, nil
 }
 
-// String is what errors call s.
+// String returns the name of s for error messages.
 func (s Symbol) String() string {
 	if s.s == nil {
 		return "(none)"

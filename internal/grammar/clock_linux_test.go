@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpu is what this thread has computed, whatever else the machine does. The goroutine must be
-// locked to it.
+// cpu returns the processor time of this thread. The goroutine must be locked to the thread.
 func cpu() time.Duration {
 	var at unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at) != nil {

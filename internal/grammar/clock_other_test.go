@@ -6,5 +6,6 @@ import "time"
 
 var started = time.Now()
 
-// cpu is the time since the tests began: other systems do not tell a thread's own.
+// cpu returns the time since the tests began. Other systems do not report a thread's processor
+// time.
 func cpu() time.Duration { return time.Since(started) }

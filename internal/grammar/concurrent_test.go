@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// Many goroutines may use a grammar, its states and a vocabulary at once, whatever begins anew
-// under them.
+// Many goroutines may use a grammar, its states and a vocabulary at once, even while the caches of
+// the grammar are dropped.
 func TestManyGoroutines(t *testing.T) {
 	var pieces [][]byte
 	for b := byte(' '); b < 0x7f; b++ {
@@ -38,7 +38,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// masksOf is the masks before each byte of a text, and after it.
+// masksOf returns the masks before each byte of a text, and after the last.
 func masksOf(t *testing.T, g *grammar.Grammar, v *grammar.Vocabulary, text string) [][]uint32 {
 	var masks [][]uint32
 	s := g.Start()

@@ -2,23 +2,24 @@ package grammar
 
 import (
 	"slices"
+	"weak"
 
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Most states within the name of a member, within free text or in a choice of texts do with most
-// tokens as another does: the state of any text. It is found as the one that most bytes lead
-// to, and both are walked together. Where they come to one state, and no lexeme has ended on
-// the way, all tokens that go on do the same, and are not looked at.
+// Most states within a member's name, within free text or in a choice of texts treat most tokens
+// like another state, that of any text. This base is the state to which most bytes lead. differ
+// walks both states together. Once they meet before a lexeme has ended, the tokens below do the
+// same from both, and are skipped.
 
-// maxApart is how many nodes may be walked to tell two states apart.
-var maxApart = 20_000
+// apartShare bounds the nodes in which two similar states may differ: 1/apartShare of a tier.
+var apartShare = 8
 
-// A span is nodes of a trie from one on.
+// A span is a range of trie nodes, from from up to but not including end.
 type span struct{ from, end int32 }
 
-// base is a state that st may do as: to which most bytes lead, and from which half of all bytes
-// lead where they do from st. It is nil where there is none.
+// base returns the state to which most bytes lead from st, if at least half of all bytes lead to
+// the same states from both; else nil.
 func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, error) {
 	if row.Live.Len() <= narrow {
 		return nil, nil
@@ -53,88 +54,112 @@ func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, error) {
 	return base, nil
 }
 
-// differ walks a tier from st and from base. In words, which has the tokens that fit from base, it
-// clears those for which st may be otherwise; its shape has what these do from st. p.dirty are
-// their nodes. It is false where they are too many.
-func (p *shaper) differ(sc *scratch, v *Vocabulary, tr *trie, st, base *rx.State, words []uint32) (*shape, bool, error) {
-	p.begin(v, st, 0)
-	p.open[0].twin = base
-	nodes := tr.nodes
-	left := maxApart
-	for n := int32(1); ; {
-		node := &nodes[n]
-		for len(p.open) > int(node.depth) && len(p.open) > 1 {
-			p.leave(v, tr, st)
+// An apart is the difference between a state and its base.
+type apart struct {
+	tiers []apartTier // nil if the two differ too much
+	size  int         // bytes
+}
+
+type apartTier struct {
+	shape *shape // of the tokens of dirty nodes
+	dirty []span // ascending; the base's mask is right for all other nodes
+}
+
+// has reports whether node n is dirty.
+func (t *apartTier) has(n int32) bool {
+	i, found := slices.BinarySearchFunc(t.dirty, n, func(s span, n int32) int { return int(s.from - n) })
+	return found || i > 0 && n < t.dirty[i-1].end
+}
+
+// apart returns the difference between st and base, cached or new.
+func (w *walker) apart(st, base *rx.State) (*apart, error) {
+	key := maskKey{nil, weak.Make(st), w.v}
+	if have := w.g.memo.apart(key); have != nil {
+		return have, nil
+	}
+	made := &apart{size: 100}
+	for _, tier := range w.v.tiers {
+		sh, ok, err := w.sc.shaper.differ(w.sc, w.v, tier.trie, st, base)
+		if err != nil {
+			return nil, err
 		}
-		if int(n) == len(nodes)-1 {
+		if !ok {
+			made.tiers, made.size = nil, 100
 			break
 		}
+		one := apartTier{sh, slices.Clone(w.sc.shaper.dirty)}
+		made.size += sh.size + 8*len(one.dirty)
+		made.tiers = append(made.tiers, one)
+	}
+	w.g.memo.keepApart(key, made)
+	return made, nil
+}
+
+// differ walks a tier from st and from base. It sets p.dirty to the nodes whose tokens may differ,
+// and returns their shape from st. It returns false if they are too many.
+func (p *shaper) differ(sc *scratch, v *Vocabulary, tr *trie, st, base *rx.State) (*shape, bool, error) {
+	row, err := sc.row(st)
+	if err != nil {
+		return nil, false, err
+	}
+	other, err := sc.row(base)
+	if err != nil {
+		return nil, false, err
+	}
+	p.begin(v, tr, 0, visit{row: row, twin: other})
+	for left := len(tr.nodes) / apartShare; ; {
 		at := &p.open[len(p.open)-1]
-		next, twin, err := sc.both(at.state, at.twin, node.b)
-		switch {
-		case err != nil:
-			return nil, false, err
-		case next == twin && !at.apart, next == nil && at.apart:
-			n = node.skip
+		if at.kid == at.end {
+			if len(p.open) == 1 {
+				return p.finish(v), true, nil
+			}
+			p.open = p.open[:len(p.open)-1]
+			p.leave(v, tr, st, at)
+			continue
+		}
+		b, n := tr.bytes[at.kid], tr.kids[at.kid]
+		at.kid++
+		next := at.row.Next[at.row.Class[b]]
+		var twin *rx.State
+		if at.twin != nil {
+			twin = at.twin.Next[at.twin.Class[b]]
+		}
+		if next == twin && !at.apart || next == nil && at.apart {
 			continue
 		}
 		if left--; left < 0 {
 			return nil, false, nil
 		}
-		apart := at.apart
-		if !apart {
-			apart = next == nil || next.Accept() != nil || twin != nil && twin.Accept() != nil
+		to := visit{node: n, apart: at.apart}
+		if !at.apart {
+			to.apart = next == nil || next.Accept() != nil || twin != nil && twin.Accept() != nil
 			end := n + 1
-			if apart {
-				end = node.skip
+			if to.apart {
+				end = tr.nodes[n].skip
 			}
 			p.dirty = append(p.dirty, span{n, end})
-			for _, id := range tr.ids[node.first:nodes[end].first] {
-				words[id/32] &^= 1 << (id % 32)
-			}
 		}
 		if next == nil {
-			n = node.skip
 			continue
 		}
-		p.open = append(p.open, visit{node: n, state: next, inside: len(p.ids), twin: twin, apart: apart})
-		if !next.Final() {
-			p.ids = append(p.ids, tr.at(n)...)
+		if twin != nil && tr.nodes[n].kids > 0 {
+			if to.twin, err = sc.row(twin); err != nil {
+				return nil, false, err
+			}
 		}
-		n++
+		if err := p.enter(sc, v, tr, st, next, to); err != nil {
+			return nil, false, err
+		}
 	}
-	return p.finish(v), true, nil
 }
 
-// both is the states after b of two, each of which may be nil.
-func (sc *scratch) both(a, b *rx.State, on byte) (*rx.State, *rx.State, error) {
-	nextA, err := sc.after(a, on)
-	if err != nil {
-		return nil, nil, err
-	}
-	nextB, err := sc.after(b, on)
-	return nextA, nextB, err
-}
-
-func (sc *scratch) after(st *rx.State, on byte) (*rx.State, error) {
-	if st == nil {
-		return nil, nil
-	}
-	row, err := sc.row(st)
-	if err != nil {
-		return nil, err
-	}
-	return row.Next[row.Class[on]], nil
-}
-
-// isDirty reports whether node n is among p.dirty.
-func (p *shaper) isDirty(n int32) bool {
-	i, found := slices.BinarySearchFunc(p.dirty, n, func(s span, n int32) int { return int(s.from - n) })
-	return found || i > 0 && n < p.dirty[i-1].end
-}
-
-// differ makes the mask of a thread of that of base; false where they are too different.
+// differ fills in the mask of a thread from that of base. It returns false if the states differ too
+// much.
 func (w *walker) differ(t thread, m *mask, base *rx.State) (bool, error) {
+	a, err := w.apart(t.lex, base)
+	if err != nil || len(a.tiers) == 0 {
+		return false, err
+	}
 	at := t
 	at.lex = base
 	of, err := w.find(at, false)
@@ -143,15 +168,22 @@ func (w *walker) differ(t thread, m *mask, base *rx.State) (bool, error) {
 	}
 	words := make([]uint32, w.v.words)
 	of.addTo(words)
+	m.late = slices.Clone(of.late) // dirty ones may stay: their text is read in any case
 	found := len(w.found)
-	for n, tier := range w.v.tiers {
-		sh, ok, err := w.sc.shaper.differ(w.sc, w.v, tier.trie, t.lex, base, words)
-		if err != nil || !ok {
-			w.found = w.found[:found]
-			return false, err
+	for n := range a.tiers {
+		tier, tr := &a.tiers[n], w.v.tiers[n].trie
+		for _, s := range tier.dirty {
+			for _, id := range tr.ids[tr.nodes[s.from].first:tr.nodes[s.end].first] {
+				words[id/32] &^= 1 << (id % 32)
+			}
 		}
-		sh.inside.addTo(words)
-		if err := w.exits(t, n, sh); err != nil {
+		tier.shape.inside.addTo(words)
+		for _, l := range of.leaves {
+			if l.tier == n && !tier.has(l.node) {
+				m.leaves = append(m.leaves, l)
+			}
+		}
+		if err := w.exits(t, n, tier.shape, m); err != nil {
 			return false, err
 		}
 	}

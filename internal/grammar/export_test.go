@@ -1,8 +1,8 @@
 package grammar
 
-// Tune makes small vocabularies take the ways of large ones.
+// Tune lets small vocabularies take the code paths of large ones. back restores the settings.
 func Tune(outside, bytes int, bounds ...int) (back func()) {
-	a, b, c, d := manyOutside, narrow, tierBounds, maxApart
-	manyOutside, narrow, tierBounds, maxApart = outside, bytes, append(bounds, maxPiece), outside+3
-	return func() { manyOutside, narrow, tierBounds, maxApart = a, b, c, d }
+	a, b, c, d := manyOutside, narrow, tierBounds, apartShare
+	manyOutside, narrow, tierBounds, apartShare = outside, bytes, append(bounds, maxPiece), outside+1
+	return func() { manyOutside, narrow, tierBounds, apartShare = a, b, c, d }
 }

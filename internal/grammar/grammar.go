@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A Grammar is a language. Many goroutines may use it at once.
+// A Grammar is a language. It is safe for concurrent use.
 type Grammar struct {
 	limits  Limits
 	builder *Builder
@@ -16,8 +16,8 @@ type Grammar struct {
 	makers  sync.Pool
 }
 
-// Grammar is the language of start. The error says which rule is not defined or has no end,
-// or which limit is passed.
+// Grammar returns the language of start. The error names the rule that is not defined or has no
+// end, or the limit that is exceeded.
 func (b *Builder) Grammar(start Symbol) (*Grammar, error) {
 	if start.IsZero() {
 		return nil, fmt.Errorf("grammar: it starts with no symbol: %w", ErrGrammar)
@@ -48,25 +48,25 @@ func (b *Builder) Grammar(start Symbol) (*Grammar, error) {
 	return g, nil
 }
 
-// Start is the state before any text.
+// Start returns the state before any text.
 func (g *Grammar) Start() State { return g.start }
 
-// Bytes is what g takes, about: what it is made of, and what texts and masks have made it
-// build. Symbols of other builders count where they belong.
+// Bytes returns the approximate size of g in bytes: its symbols, and what texts and masks have
+// added. Symbols of other builders count there.
 func (g *Grammar) Bytes() int64 {
 	return g.builder.bytes() + g.memo.kept() + g.builder.automaton.Kept()
 }
 
-// An end is lexemes that end at one place: of a set, by the automaton of one builder.
+// An end is the lexemes of a set, in the automaton of one builder, that end at a byte.
 type end struct {
 	set     *set
 	accept  *rx.Accept
 	builder *Builder
 	text    *text
-	any     bool // text is not known: what follows must not hang on it
+	any     bool // text is not known, and the next set must not depend on it
 }
 
-// advance is the set after lexemes that end together; nil where nothing follows.
+// advance returns the set after lexemes that end together, or nil if no symbol can follow.
 func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	forget(ends)
 	memo, keep := stepOf(ends)
@@ -96,8 +96,8 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	return to, err
 }
 
-// push pushes what items that wait for a lexeme come to when it ends. Where what comes next
-// hangs on a text that is not known, that is [errLate].
+// push adds the successors of the items that wait for a lexeme which ends. It returns [errLate]
+// if they depend on a text that is not known.
 func (g *Grammar) push(m *maker, w waiting, e end) error {
 	var text string
 	if w.on.textMatters() && !e.any {
@@ -128,7 +128,7 @@ func (g *Grammar) push(m *maker, w waiting, e end) error {
 	return nil
 }
 
-// forget drops the texts of ends at which they do not matter.
+// forget drops the texts that no symbol after ends depends on.
 func forget(ends []end) {
 	for n := range ends {
 		if e := &ends[n]; (e.text != nil || e.any) && !e.set.asks(e.accept, e.builder) {
@@ -137,7 +137,7 @@ func forget(ends []end) {
 	}
 }
 
-// close is the set of what was pushed to the maker; nil where that has come to nothing.
+// close returns the set of the items in the maker, or nil if no text can follow.
 func (g *Grammar) close(sc *scratch) (*set, error) {
 	if err := sc.maker.close(); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func agreesWithTryingEverything(t *rapid.T, all []string, length int) {
 	want := y.language(all, length)
 	limits := grammar.Limits{}
 	if rapid.Bool().Draw(t, "forgetful") {
-		limits.Sets = 10 // the memo begins anew all the time
+		limits.Sets = 10 // the memo is dropped all the time
 	}
 	g, err := y.build(grammar.NewBuilder(limits))
 	if err != nil {
@@ -60,7 +60,7 @@ func agreesWithTryingEverything(t *rapid.T, all []string, length int) {
 	}
 }
 
-// A state's text can be read by other ways of cutting it.
+// A text read in pieces leads to the same state however it is cut.
 func TestCuts(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	g, err := b.Grammar(list(b))
@@ -83,7 +83,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// list is nested lists of numbers.
+// list returns nested lists of numbers.
 func list(b *grammar.Builder) grammar.Symbol {
 	s := b.Space()
 	value, items := b.Rule("value"), b.Rule("items")
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Counting by lazy rules: a^n b^n, every n a rule of its own.
+// Counting with lazy rules: a^n b^n, with one rule for each n.
 func TestLazyCounts(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	a, z := b.Lexeme(b.Space().Literal("a")), b.Lexeme(b.Space().Literal("b"))
@@ -189,7 +189,7 @@ func TestLazyCounts(t *testing.T) {
 	}
 }
 
-// Then reads a length and as many bytes: what follows hangs on the text.
+// Then reads a length and that many bytes: what follows depends on the text.
 func TestThen(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	s := b.Space()

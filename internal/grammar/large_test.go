@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Large grammars end in a grammar or in an error, soon. What each takes is logged.
+// A large grammar ends in a grammar or in an error within reasonable time. The test logs the time.
 func TestLargeGrammars(t *testing.T) {
 	m := &model{}
 	for b := range 256 {

@@ -1,12 +1,13 @@
 package grammar
 
-// Limits bound what a grammar may take. Zero is the default.
+// Limits bound the size and work of a grammar. A zero field means its default, given last in its
+// comment.
 type Limits struct {
-	Rules       int // rules, alternatives and their symbols, together; 1 << 20
-	Expressions int // of the space; 1 << 20
-	Derivatives int // expressions and states of the lexemes' automaton, before it begins anew; 1 << 18
-	Items       int // of one set; 1 << 14
-	Sets        int // items of all sets that are kept, before they begin anew; 1 << 20
+	Rules       int // rules, alternatives and their symbols together; 1 << 20
+	Expressions int // expressions in the space; 1 << 20
+	Derivatives int // expressions and states of the lexemes' automaton before it is rebuilt; 1 << 18
+	Items       int // items in one set; 1 << 14
+	Sets        int // items in all cached sets before the cache is dropped; 1 << 20
 	Threads     int // ways to read lexemes at once; 256
 }
 

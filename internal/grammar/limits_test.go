@@ -19,7 +19,7 @@ func mustGrammar(t testing.TB, b *grammar.Builder, start grammar.Symbol) *gramma
 	return g
 }
 
-// A text may drive the parser to its limits, and to no more.
+// A text can drive the parser up to its limits, and no further.
 func TestTextLimits(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -55,7 +55,7 @@ func TestTextLimits(t *testing.T) {
 	}
 }
 
-// A loop, and recursion at either end, take no memory for what is behind.
+// Loops and recursion at either end take no memory for the text already read.
 func TestLongTextsTakeNoMemory(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -121,7 +121,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// Every state of a text may be kept.
+// Callers may keep every state of a text.
 func TestKeptStatesAreSmall(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	s := mustGrammar(t, b, list(b)).Start()
@@ -131,7 +131,7 @@ func TestKeptStatesAreSmall(t *testing.T) {
 	for i := range n {
 		s, _ = s.Bytes([]byte("[1,22,333,"[i%10 : i%10+1]))
 		if i%10 == 9 {
-			s, _ = s.Bytes([]byte("4],")) // leaves the innermost
+			s, _ = s.Bytes([]byte("4],")) // closes the innermost list
 		}
 		states = append(states, s)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Mask makes words the mask of the tokens that may come next: bit id%32 of words[id/32] is
-// set just where [State.Token] takes token id. words is as long as [Vocabulary.Words] says, or
-// longer. The error is [ErrLimit].
+// Mask sets words to the mask of the tokens that may come next: bit id%32 of words[id/32] is set if
+// and only if [State.Token] accepts token id. words must have at least [Vocabulary.Words] elements.
+// The error is [ErrLimit].
 func (s State) Mask(v *Vocabulary, words []uint32) error {
 	if len(words) < v.words {
 		return fmt.Errorf("grammar: a mask of %d words for a vocabulary that takes %d", len(words), v.words)
@@ -38,8 +38,7 @@ func (s State) Mask(v *Vocabulary, words []uint32) error {
 	return nil
 }
 
-// mask sets the bits of the tokens that fit after a thread. Those of several threads are those
-// of each.
+// mask sets the bits of the tokens that fit after a thread.
 func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex == nil && len(t.set.tokens) > 0 {
 		w.v.maskTokens(t.set, words)
@@ -47,7 +46,7 @@ func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex != nil {
 		return w.maskLexeme(t, words)
 	}
-	states, err := t.set.begin(w.v, nil) // of its own: masks ask for others
+	states, err := t.set.begin(w.v, nil) // not sc.begin, which masks of lexemes call as well
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (w *walker) mask(t thread, words []uint32) error {
 	return nil
 }
 
-// maskTokens sets the bits of the tokens that are terminals which s waits for.
+// maskTokens sets the bits of the tokens that s waits for as terminals.
 func (v *Vocabulary) maskTokens(s *set, words []uint32) {
 	for _, t := range s.tokens {
 		switch m := &t.on.match; {
@@ -90,20 +89,33 @@ func (v *Vocabulary) maskTokens(s *set, words []uint32) {
 	}
 }
 
-// maskKey is what a mask hangs on.
+// A maskKey identifies a mask.
 type maskKey struct {
 	set        *set
-	lex        weak.Pointer[rx.State] // a mask keeps no automaton
+	lex        weak.Pointer[rx.State] // so that a mask does not keep an automaton alive
 	vocabulary *Vocabulary
 }
 
-// mask is the tokens that fit from a state within lexemes of a set.
+// A mask is the tokens that fit in a state of the lexemes of a set, as far as that does not depend
+// on the text of these lexemes.
 type mask struct {
-	shared []weak.Pointer[tokens] // of shapes, for as long as the vocabulary keeps these
+	shared []weak.Pointer[tokens] // of shapes in the vocabulary's cache
 	rest   tokens
+	late   []int32 // tokens that depend on the text
+	leaves []leaf  // nodes below which tokens depend on the text
 }
 
-// lives reports whether the shapes of m are there still, and keeps them so for w.
+// A leaf is a node where lexemes end on whose text the next set depends.
+type leaf struct {
+	tier   int
+	node   int32
+	accept *rx.Accept
+	late   bool // no token that leaves the lexemes at node is in the mask
+}
+
+func (m *mask) size() int { return m.rest.size() + 4*len(m.late) + 32*len(m.leaves) }
+
+// lives reports whether the shapes of m are still cached, and keeps them alive for w.
 func (m *mask) lives(w *walker) bool {
 	for _, s := range m.shared {
 		t := s.Value()
@@ -115,7 +127,7 @@ func (m *mask) lives(w *walker) bool {
 	return true
 }
 
-// addTo sets the bits of m, which lives.
+// addTo sets the bits of m. The caller has checked that m lives.
 func (m *mask) addTo(words []uint32) {
 	for _, s := range m.shared {
 		s.Value().addTo(words)
@@ -124,22 +136,19 @@ func (m *mask) addTo(words []uint32) {
 }
 
 func (w *walker) maskLexeme(t thread, words []uint32) error {
-	if t.set.checks {
-		return w.maskThen(t, words)
-	}
 	m, err := w.find(t, true)
-	if errors.Is(err, errLate) {
-		return w.maskThen(t, words)
-	}
 	if err != nil {
 		return err
+	}
+	if len(m.late) > 0 || len(m.leaves) > 0 {
+		return w.maskText(t, m, words)
 	}
 	m.addTo(words)
 	return nil
 }
 
-// find is the mask of a thread within lexemes: a kept one, or a new one, whose shapes are alive
-// as long as w.alive is. That of a base is made of shapes alone.
+// find returns the mask of a thread within lexemes, cached or new. w.alive keeps its shapes alive.
+// If based is true, the mask may be derived from that of a similar state.
 func (w *walker) find(t thread, based bool) (*mask, error) {
 	key := maskKey{t.set, weak.Make(t.lex), w.v}
 	if have := w.g.memo.mask(key); have != nil && have.lives(w) {
@@ -171,16 +180,21 @@ func (w *walker) find(t thread, based bool) (*mask, error) {
 	return made, nil
 }
 
-// make makes the mask of a thread of the shapes of its state.
+// make fills in m from the shapes of the thread's state.
 func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	found := len(w.found)
 	for n := range w.v.tiers {
-		sh, err := w.shape(n, t.lex, row, true)
+		sh, err := w.shape(n, t.lex, row, !t.set.nexts)
 		if err != nil {
 			return err
 		}
-		w.takeInside(m, sh)
-		if err := w.exits(t, n, sh); err != nil {
+		if sh.inside.words == nil {
+			w.found = append(w.found, sh.inside.ids...)
+		} else {
+			m.shared = append(m.shared, weak.Make(sh.inside))
+			w.alive = append(w.alive, sh.inside)
+		}
+		if err := w.exits(t, n, sh, m); err != nil {
 			return err
 		}
 	}
@@ -189,33 +203,41 @@ func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	return nil
 }
 
-// takeInside adds the tokens inside a shape to m, or to w.found where they are few.
-func (w *walker) takeInside(m *mask, sh *shape) {
-	if sh.inside.words == nil {
-		w.found = append(w.found, sh.inside.ids...)
-		return
-	}
-	m.shared = append(m.shared, weak.Make(sh.inside))
-	w.alive = append(w.alive, sh.inside)
-}
-
-// exits adds the tokens that fit by leaving the lexemes of t.
-func (w *walker) exits(t thread, tier int, sh *shape) error {
+// exits adds the tokens that fit by leaving the lexemes of t to w.found. It adds to m what depends
+// on the text.
+func (w *walker) exits(t thread, tier int, sh *shape, m *mask) error {
 	for i := range sh.exits {
-		if err := w.exit(t, w.v.tiers[tier].trie, &sh.exits[i]); err != nil {
+		if err := w.exit(t, tier, &sh.exits[i], m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exit adds the tokens that fit by leaving the lexemes of t at e.
-func (w *walker) exit(t thread, tr *trie, e *exit) error {
-	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil, true}})
-	if err != nil || to == nil || !to.lives() {
+func (w *walker) exit(t thread, tier int, e *exit, m *mask) error {
+	accept := t.lex.AcceptOf(e.slots)
+	to, err := w.g.advance(w.sc, []end{{t.set, accept, t.builder, nil, true}})
+	late := errors.Is(err, errLate)
+	switch {
+	case err != nil && !late:
 		return err
+	case !late && (to == nil || !to.lives()):
+		return nil
 	}
+	if late || t.set.checks && t.set.mayRefuse(accept, t.builder) {
+		for _, n := range e.gathered {
+			m.leaves = append(m.leaves, leaf{tier, n, accept, late})
+		}
+		for _, n := range e.nodes {
+			m.leaves = append(m.leaves, leaf{tier, n, accept, late})
+		}
+	}
+	if late {
+		return nil
+	}
+	tr := w.v.tiers[tier].trie
 	after := []thread{{set: to}}
+	w.late = w.late[:0]
 	if e.rest != nil {
 		w.found = append(w.found, e.rest.at(0)...)
 		if err := w.walk(e.rest, 0, after); err != nil {
@@ -228,15 +250,16 @@ func (w *walker) exit(t thread, tr *trie, e *exit) error {
 			return err
 		}
 	}
+	m.late = append(m.late, w.late...)
 	return nil
 }
 
-// narrow is the most bytes that a state may go on with for its shape to be made anew and not
-// looked up.
+// narrow is the number of live bytes up to which a state's shape is computed each time and not
+// cached.
 var narrow = 48
 
-// shape is the shape of tier n from st. Those that are kept have what is left of tokens gathered
-// where gather says so.
+// shape returns the shape of tier n from st. If it is cached and gather is set, the rests of tokens
+// are gathered in one trie.
 func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, error) {
 	tier := &w.v.tiers[n]
 	if row.Live.Len() <= narrow {

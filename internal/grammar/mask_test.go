@@ -11,13 +11,13 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// agree fails where the mask of s is not what trying every token says. It returns the tokens.
+// agree fails if the mask of s differs from a trial of every token. It returns the tokens that fit.
 func agree(t interface{ Fatalf(string, ...any) }, s grammar.State, v *grammar.Vocabulary) []int32 {
 	words := make([]uint32, v.Words()+1)
 	for i := range words {
 		words[i] = ^uint32(0)
 	}
-	for range 2 { // made, and kept
+	for range 2 { // computed, then cached
 		if err := s.Mask(v, words); err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -70,12 +70,12 @@ func maskIsEveryTokenThatFits(t *rapid.T) {
 		special["<b>"] = end[0]
 	}
 	v := grammar.NewVocabulary(pieces, special, end)
-	for range rapid.IntRange(1, 3).Draw(t, "toys") { // they share what v keeps
+	for range rapid.IntRange(1, 3).Draw(t, "toys") { // toys share v's cache
 		masksAgree(t, anyMaskToy.Draw(t, "toy"), v, pieces)
 	}
 }
 
-// masksAgree walks a random text of y.
+// masksAgree compares the masks along a random text of y.
 func masksAgree(t *rapid.T, y toy, v *grammar.Vocabulary, pieces [][]byte) {
 	limits := grammar.Limits{}
 	if rapid.Bool().Draw(t, "forgetful") {
@@ -90,7 +90,7 @@ func masksAgree(t *rapid.T, y toy, v *grammar.Vocabulary, pieces [][]byte) {
 	for range 6 {
 		ids := agree(&where{t, func() string { return fmt.Sprintf("%s after %q", y, path) }}, s, v)
 		if len(ids) == 0 {
-			// A vocabulary without all texts may come to nothing.
+			// A vocabulary that lacks some texts may lead to a dead end.
 			break
 		}
 		id := rapid.SampledFrom(ids).Draw(t, "token")
@@ -106,7 +106,7 @@ func masksAgree(t *rapid.T, y toy, v *grammar.Vocabulary, pieces [][]byte) {
 	}
 }
 
-// where says more of a fault.
+// where adds the grammar and the text to a failure message.
 type where struct {
 	t  *rapid.T
 	of func() string

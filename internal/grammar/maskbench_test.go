@@ -3,6 +3,7 @@ package grammar_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,9 +16,9 @@ import (
 	"github.com/realizar/realizar/internal/grammar/jsonschema"
 )
 
-// TestMaskBenchTimes prints what masks take of a processor's time for the schemas and valid instances of MaskBench,
-// whose files are in the folder that REALIZAR_MASKBENCH names: every so many of them as
-// REALIZAR_MASKBENCH_EVERY says.
+// TestMaskBenchTimes logs the processor time that masks take for the schemas and valid instances of
+// MaskBench. REALIZAR_MASKBENCH names the folder of the files; REALIZAR_MASKBENCH_EVERY=n takes
+// every nth file.
 func TestMaskBenchTimes(t *testing.T) {
 	folder := os.Getenv("REALIZAR_MASKBENCH")
 	if folder == "" {
@@ -42,6 +43,7 @@ func TestMaskBenchTimes(t *testing.T) {
 		file, text string
 	}
 	var slowest []slow
+	large := 0 // schemas that exceed the limits
 	for n := 0; n < len(files); n += every {
 		data, err := os.ReadFile(files[n])
 		if err != nil {
@@ -68,7 +70,10 @@ func TestMaskBenchTimes(t *testing.T) {
 			continue
 		}
 		if err := g.Start().Mask(v, words); err != nil {
-			t.Errorf("%s: %v", files[n], err)
+			t.Logf("%s: %v", files[n], err)
+			if large++; !errors.Is(err, grammar.ErrLimit) {
+				t.Fail()
+			}
 			continue
 		}
 		first = append(first, cpu()-begin)
@@ -113,10 +118,10 @@ func TestMaskBenchTimes(t *testing.T) {
 			t.Logf("%v %s after %q", s.took, s.file, s.text)
 		}
 	}
-	t.Logf("%d above 500µs", len(slowest))
+	t.Logf("%d above 500µs, %d schemas are too large", len(slowest), large)
 }
 
-// spaced is JSON with a space after commas and colons, as Python's json.dumps writes it.
+// spaced returns JSON with a space after commas and colons, as Python's json.dumps writes it.
 func spaced(data []byte) string {
 	var flat bytes.Buffer
 	if err := json.Compact(&flat, data); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// memo is what a grammar keeps: sets by content, the sets that follow them, and masks. When
-// that is too much it begins anew.
+// A memo caches the sets of a grammar by content, their successors, and masks. It drops all of them
+// when they exceed its limit.
 type memo struct {
 	limit int
 
@@ -17,22 +17,21 @@ type memo struct {
 	sets  map[string]*set
 	after map[step]*set
 	masks map[maskKey]*mask
-	lines map[maskKey]*outline
-	leafs map[afterKey]*leafTokens
+	parts map[maskKey]*apart // the keys have no set
 	again map[againKey]*alternative
 	size  int
 }
 
-// A step is from one set over lexemes that end, or from two.
+// A step is the lexemes of one set, or of two, that end at a byte.
 type step struct {
 	set, other       *set
 	accept, together *rx.Accept
-	text             string // where it matters
-	any              bool   // whatever the text is
+	text             string // if the next set depends on it
+	any              bool   // the text is not known
 }
 
-// stepOf is the step over these ends; false where they are too many to be kept, or their texts
-// matter.
+// stepOf returns the step of the ends. It returns false if the cache does not hold such a step:
+// more than two ends, or two of which one has a text.
 func stepOf(ends []end) (step, bool) {
 	switch {
 	case len(ends) == 1:
@@ -64,11 +63,11 @@ func (m *memo) keep(s step, to *set) {
 	m.after[s] = to
 }
 
-// itemBytes is what one of memo.size takes, about: an item is 32 bytes, and half of all that
-// is kept is what finds it.
+// itemBytes is the approximate size of a unit of memo.size, in bytes: an item takes 32, and the
+// maps take as much again.
 const itemBytes = 64
 
-// kept is the bytes of what m has, about.
+// kept returns the approximate size of m in bytes.
 func (m *memo) kept() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -77,11 +76,10 @@ func (m *memo) kept() int64 {
 
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
-	m.masks, m.lines = map[maskKey]*mask{}, map[maskKey]*outline{}
-	m.leafs, m.again = map[afterKey]*leafTokens{}, map[againKey]*alternative{}
+	m.masks, m.parts, m.again = map[maskKey]*mask{}, map[maskKey]*apart{}, map[againKey]*alternative{}
 }
 
-// intern is the set of the maker's kernel: one it has, or a new one.
+// intern returns the set of the maker's kernel, cached or new.
 func (m *memo) intern(k *maker, key []byte) (*set, error) {
 	key = key[:0]
 	for _, i := range k.kernel {
@@ -129,58 +127,29 @@ func (m *memo) mask(k maskKey) *mask {
 func (m *memo) keepMask(k maskKey, made *mask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.size += 8 + made.rest.size()/32; m.size > m.limit {
+	if m.size += 8 + made.size()/32; m.size > m.limit {
 		m.drop()
 	}
 	m.masks[k] = made
 }
 
-func (m *memo) outline(k maskKey) *outline {
+func (m *memo) apart(k maskKey) *apart {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.lines[k]
+	return m.parts[k]
 }
 
-func (m *memo) keepOutline(k maskKey, made *outline) {
+func (m *memo) keepApart(k maskKey, made *apart) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.size += 8 + (made.inside.rest.size()+24*len(made.leaves))/32; m.size > m.limit {
+	if m.size += 8 + made.size/itemBytes; m.size > m.limit {
 		m.drop()
 	}
-	m.lines[k] = made
+	m.parts[k] = made
 }
 
-// afterKey is a node of a vocabulary where a set begins.
-type afterKey struct {
-	set        *set
-	vocabulary *Vocabulary
-	tier       int
-	node       int32
-}
-
-// leafTokens is the tokens that fit from there, as far as err.
-type leafTokens struct {
-	ids []int32
-	err error
-}
-
-func (m *memo) afterLeaf(k afterKey) *leafTokens {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.leafs[k]
-}
-
-func (m *memo) keepAfterLeaf(k afterKey, made *leafTokens) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.size += 4 + len(made.ids)/8; m.size > m.limit {
-		m.drop()
-	}
-	m.leafs[k] = made
-}
-
-// againKey is an alternative whose symbol at dot has text that matters, with the symbol that
-// follows a Then, or the text of a Bind.
+// An againKey is an alternative whose symbol at dot is a Then or a Bind, with the symbol that
+// follows the Then, or the text of the Bind.
 type againKey struct {
 	of   *alternative
 	dot  int
@@ -188,16 +157,16 @@ type againKey struct {
 	text string
 }
 
-// continued is what waits for next and then for what comes after dot in an alternative: one for
-// all texts that next follows.
+// continued returns an item that waits for next and then for the symbols after the dot of i. All
+// texts with the same next share it.
 func (m *memo) continued(i item, next *symbol) item {
 	return m.derived(againKey{of: i.of, dot: i.dot, next: next}, i, func() []*symbol {
 		return append([]*symbol{next}, i.of.symbols[i.dot+1:]...)
 	})
 }
 
-// bound is what waits for what comes after dot in an alternative, where late is what text makes
-// of it.
+// bound returns an item that waits for the symbols after the dot of i, in which late is bound to
+// text.
 func (m *memo) bound(i item, late *symbol, text string) item {
 	rest := i.of.symbols[i.dot+1:]
 	if !slices.Contains(rest, late) {
@@ -216,7 +185,7 @@ func (m *memo) bound(i item, late *symbol, text string) item {
 	})
 }
 
-// derived is an item at the start of the alternative that m has for a key, or of a new one.
+// derived returns an item at the start of the alternative for a key, cached or new.
 func (m *memo) derived(key againKey, i item, symbols func() []*symbol) item {
 	m.mu.Lock()
 	defer m.mu.Unlock()

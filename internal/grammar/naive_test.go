@@ -10,7 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// language is a set of texts, and of the beginnings of those and longer ones, up to a length.
+// A language is the texts of a language up to a length, and all prefixes of its texts up to that
+// length.
 type language struct{ texts, prefixes map[string]bool }
 
 func newLanguage() language { return language{map[string]bool{}, map[string]bool{}} }
@@ -25,7 +26,7 @@ func (l language) add(text string) {
 // A toy is a small grammar: rules over lexemes.
 type toy struct {
 	lexemes []string  // in the notation of terminal
-	rules   [][][]int // of symbols: lexemes are from 0 on, rules from -1 down
+	rules   [][][]int // of symbols: lexemes count from 0 up, rules from -1 down
 	lazy    []bool
 }
 
@@ -50,7 +51,7 @@ func (y toy) String() string {
 	return out.String()
 }
 
-// toyLexemes is what toys are made of.
+// toyLexemes are the lexemes that toys are made of.
 var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"a":       func(s *rx.Space) rx.Expr { return s.Literal("a") },
 	"b":       func(s *rx.Space) rx.Expr { return s.Literal("b") },
@@ -65,7 +66,9 @@ var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"":        func(s *rx.Space) rx.Expr { return rx.Empty },
 }
 
-// terminal is a lexeme, &one twice over, %one twice over with an a between, <a special token>, #3, any token but ^3, or any special one, @.
+// terminal returns the terminal with this name: one of toyLexemes; &e, a string of e twice; %, a
+// string of [ab]{1,2} twice with an a between; <text>, a special token; #3, token 3; ^3, any token
+// but 3; or @, any special token.
 func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	id := int32(0)
 	if len(name) > 1 {
@@ -81,7 +84,7 @@ func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	case name == "@":
 		return b.AnySpecial()
 	case strings.HasPrefix(name, "%"):
-		// One of [ab]{1,2}, a, and the same again.
+		// A string of [ab]{1,2}, a, and the same string again.
 		s := b.Space()
 		var fits func([]byte) bool
 		if name == "%fits" {
@@ -104,7 +107,7 @@ func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	return b.Lexeme(toyLexemes[name](b.Space()))
 }
 
-// anyToy draws grammars in which every rule has an end.
+// anyToy draws grammars in which every rule matches a finite text.
 var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "&[ab]{1,3}", "%", "%fits")
 
 func toyOf(names ...string) *rapid.Generator[toy] {
@@ -119,7 +122,7 @@ func drawToy(t *rapid.T, names []string) toy {
 		y.rules = append(y.rules, rapid.SliceOfN(rapid.SliceOfN(symbol, 0, 4), 1, 4).Draw(t, "alternatives"))
 		y.lazy = append(y.lazy, rapid.Bool().Draw(t, "lazy"))
 	}
-	// What has no end is left out.
+	// Drop alternatives that match no finite text.
 	ends := make([]bool, n)
 	hasEnd := func(a []int) bool {
 		for _, s := range a {
@@ -144,14 +147,14 @@ func drawToy(t *rapid.T, names []string) toy {
 			}
 		}
 		if len(kept) == 0 {
-			kept = [][]int{{}} // nothing refers to it but perhaps the start
+			kept = [][]int{{}} // only the start may refer to this rule
 		}
 		y.rules[i] = kept
 	}
 	return y
 }
 
-// build is y's grammar.
+// build returns y's grammar.
 func (y toy) build(b *grammar.Builder) (*grammar.Grammar, error) {
 	lexemes := make([]grammar.Symbol, len(y.lexemes))
 	for i, name := range y.lexemes {
@@ -188,7 +191,7 @@ func (y toy) build(b *grammar.Builder) (*grammar.Grammar, error) {
 	return b.Grammar(rules[0])
 }
 
-// language is all texts of y up to a length, found by trying everything.
+// language returns all texts of y up to a length, found by exhaustive search.
 func (y toy) language(all []string, length int) language {
 	lexemes := make([]language, len(y.lexemes))
 	for i, name := range y.lexemes {
@@ -267,7 +270,7 @@ func (y toy) language(all []string, length int) language {
 	return rules[0]
 }
 
-// allTexts is every string of the alphabet up to that length.
+// allTexts returns every string over the alphabet up to that length.
 func allTexts(alphabet string, length int) []string {
 	all := []string{""}
 	for from := 0; length > 0; length-- {

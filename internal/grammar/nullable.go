@@ -2,9 +2,9 @@ package grammar
 
 import "fmt"
 
-const maxNullable = 100_000 // rules looked at for one answer
+const maxNullable = 100_000 // rules examined for one answer
 
-// isNullable reports whether s may be "".
+// isNullable reports whether s matches "".
 func (s *symbol) isNullable() (bool, error) {
 	if s.kind != ruleKind {
 		return s.empty, nil
@@ -15,9 +15,10 @@ func (s *symbol) isNullable() (bool, error) {
 	return findNullable(s)
 }
 
-// findNullable answers for s and for all rules that the answer hangs on, and expands no lazy
-// rule besides. A rule is "" if one of its alternatives is; an alternative is not, once one
-// of its symbols is known not to be. What only leads in circles is not.
+// findNullable reports whether s matches "". It also settles the rules on which the answer depends,
+// and expands no other lazy rules. A rule matches "" if one of its alternatives does. An
+// alternative does not as soon as one of its symbols is known not to. Rules that only refer to each
+// other in a cycle do not.
 func findNullable(s *symbol) (bool, error) {
 	asked := []*symbol{s}
 	seen := map[*symbol]bool{s: true}
@@ -66,7 +67,7 @@ func findNullable(s *symbol) (bool, error) {
 	return s.nullable.Load() == yes, nil
 }
 
-// nullable is what is known of a: unknown with the first rule that it hangs on.
+// nullable returns what is known about a. If that is unknown, asks is the first undecided rule.
 func (a *alternative) nullable() (answer int32, asks *symbol) {
 	for _, s := range a.symbols {
 		if s.kind != ruleKind && !s.empty || s.kind == ruleKind && s.nullable.Load() == no {

@@ -6,15 +6,15 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// check reports a rule that start reaches and that is not defined, or that no finite text is
-// of, or a lexeme without strings. Lazy rules are not looked into.
+// check returns an error if start reaches a rule that is undefined or matches no finite text, or a
+// lexeme without strings. It does not expand lazy rules.
 func check(start *symbol) error {
 	rules := []*symbol{}
 	seen := map[*symbol]bool{}
 	spaces := map[*Builder]bool{}
 	type use struct {
 		rule *symbol
-		left *int // symbols of the alternative that are not known to have an end
+		left *int // symbols of the alternative not yet known to match a finite text
 	}
 	uses := map[*symbol][]use{}
 	var ready []*symbol

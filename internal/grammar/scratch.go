@@ -7,17 +7,17 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// maxWork bounds what one mask, or one byte of a text, may take, in steps of threads, items and
-// derivatives: some seconds at most.
+// maxWork bounds the work of one mask, or of one byte of a text, in steps of threads, items and
+// derivatives: a few seconds at most.
 const maxWork = 1 << 25
 
-// Few of those that take long go on at one time, so that the processor is there for what else
-// there is to do: who takes more than longWork waits for its turn.
-const longWork = 1 << 15 // some milliseconds
+// longWork is the work after which a mask or text needs one of turns, which bounds how many of them
+// run at a time, so that they leave cores to the model.
+const longWork = 1 << 15 // a few milliseconds
 
 var turns = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 
-// scratch is what steps and masks use and leave behind for the next.
+// scratch is the reusable memory of steps and masks.
 type scratch struct {
 	maker   *maker
 	key     []byte
@@ -29,13 +29,13 @@ type scratch struct {
 	all     int // since begin
 	turn    bool
 
-	// Of masks.
+	// For masks.
 	walker     walker
 	shaper     shaper
-	vocabulary *Vocabulary // of shaper
+	vocabulary *Vocabulary // for which shaper is initialized
 }
 
-// begin is what one step or mask of g uses, until end.
+// begin returns the scratch memory of one step or mask, which must call end.
 func (g *Grammar) begin() *scratch {
 	sc := g.makers.Get().(*scratch)
 	sc.work, sc.all = 0, 0
@@ -50,7 +50,7 @@ func (g *Grammar) end(sc *scratch) {
 	g.makers.Put(sc)
 }
 
-// spend counts work. The caller holds no lock, as it may have to wait for its turn.
+// spend counts work. It may wait for a turn, so the caller must hold no lock.
 func (sc *scratch) spend(n int) error {
 	if sc.all += n; sc.all > longWork && !sc.turn {
 		turns <- struct{}{}
@@ -62,14 +62,15 @@ func (sc *scratch) spend(n int) error {
 	return nil
 }
 
-// begin is the states of the lexemes that s waits for, until the next call.
+// begin returns the first states of the lexemes that s waits for. They are valid until the next
+// call.
 func (sc *scratch) begin(s *set, v *Vocabulary) ([]begun, error) {
 	states, err := s.begin(v, sc.begins[:0])
 	sc.begins = states[:0]
 	return states, err
 }
 
-// row is the row of a state.
+// row returns the row of a state.
 func (sc *scratch) row(st *rx.State) (*rx.Row, error) {
 	if row := st.Built(); row != nil {
 		return row, nil

@@ -10,39 +10,40 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// An item is how far one alternative has come, and where it returns to.
+// An item is the progress in one alternative, with the origin to which it returns.
 type item struct {
 	of  *alternative
 	dot int
 	to  origin
 }
 
-// next is the symbol that it waits for.
+// next returns the symbol that i waits for.
 func (i *item) next() *symbol { return i.of.symbols[i.dot] }
 
-// An origin is where a rule returns to: the items of set that wait for rule. Without a set it
-// is the end of the text.
+// An origin is the place to which a rule returns: the items of set that wait for rule, or the end
+// of the text if set is nil.
 type origin struct {
 	set  *set
 	rule *symbol
 }
 
-// A set is what the rules have come to at one place in a text, where a lexeme begins.
+// A set is the progress in all rules at a position of a text where a lexeme begins.
 type set struct {
 	seq       uint64
-	kernel    []item // that came here; the others are predicted from them
+	kernel    []item // items that advanced from earlier sets; all others are predicted
 	accepts   bool   // the text may end here
 	waits     []waiting
 	lexemes   []waiting // by builder, then by id
-	tokens    []waiting // those that are specials or tokens
-	then      bool      // the text of one of lexemes matters
-	checks    bool      // and whether it may stand, or what comes next, hangs on it
+	tokens    []waiting // for special tokens, or tokens by number
+	then      bool      // the text of a lexeme matters
+	checks    bool      // a lexeme has a condition on its text
+	nexts     bool      // the symbol after a lexeme depends on its text
 	size      int
-	starts    atomic.Pointer[starts] // with special tokens read as text
-	vocabular atomic.Pointer[starts] // of the vocabulary that asked last, where it has some
+	starts    atomic.Pointer[starts] // if special tokens are read as text
+	vocabular atomic.Pointer[starts] // for the last vocabulary that has special tokens in tokens
 }
 
-// begun is the state before lexemes of one builder.
+// A begun is the first state of the lexemes of one builder.
 type begun struct {
 	lex     *rx.State
 	builder *Builder
@@ -53,14 +54,14 @@ type waiting struct {
 	items []item
 }
 
-// starts is where lexemes begin, for as long as their automata keep these states.
+// starts caches the first states of lexemes for as long as their automata keep them.
 type starts struct {
 	vocabulary *Vocabulary
 	states     []weak.Pointer[rx.State]
 	builders   []*Builder
 }
 
-// get appends the states to; false where one of them is gone.
+// get appends the states to to. It returns false if one of them was garbage collected.
 func (s *starts) get(to []begun) ([]begun, bool) {
 	for i, p := range s.states {
 		st := p.Value()
@@ -72,7 +73,7 @@ func (s *starts) get(to []begun) ([]begun, bool) {
 	return to, true
 }
 
-// returns is the items of s that wait for rule.
+// returns returns the items of s that wait for rule.
 func (s *set) returns(rule *symbol) []item {
 	for i := range s.waits {
 		if s.waits[i].on == rule {
@@ -82,40 +83,40 @@ func (s *set) returns(rule *symbol) []item {
 	return nil
 }
 
-// maker makes a set. It is used once and over again.
+// A maker makes sets. It is reused.
 type maker struct {
 	limit int
 
-	// The items that came, closed over what is complete.
+	// The pushed items and all that follow from completed rules.
 	queue   []item
 	seen    map[item]struct{}
 	kernel  []item
 	accepts bool
 	pushes  int
 
-	// What they predict.
+	// The items and rules that the kernel predicts.
 	rules   []prediction
 	ruleAt  map[*symbol]int
 	waiting []predicted
 	uses    []use
 }
 
-// prediction is a rule that begins in the set.
+// A prediction is a rule that begins in the set.
 type prediction struct {
 	rule  *symbol
 	uses  int // the last of its uses; -1: none
 	to    origin
-	known bool // to is
-	own   bool // to is the rule in this set
+	known bool // whether to is known
+	own   bool // whether to is the rule in this set
 }
 
-// use is an item that waits for a rule, in a list of those.
+// A use is an item that waits for a rule, in a linked list.
 type use struct {
 	item predicted
 	next int // in maker.uses; -1: none
 }
 
-// predicted is an item whose origin is that of a rule of the set, or its own.
+// A predicted is an item whose origin is its own or that of a rule in the set.
 type predicted struct {
 	item
 	rule int // index of prediction; -1: its own
@@ -136,7 +137,7 @@ func (m *maker) overflow() error {
 	return fmt.Errorf("grammar: more than %d items at one place of the text: %w", m.limit, ErrLimit)
 }
 
-// push adds an item that came.
+// push adds an item to the queue.
 func (m *maker) push(i item) {
 	m.pushes++
 	if _, ok := m.seen[i]; !ok {
@@ -145,8 +146,8 @@ func (m *maker) push(i item) {
 	}
 }
 
-// close takes the items that came to all that follow from them: what they complete, and what
-// comes after symbols that may be "".
+// close adds the items that follow from those in the queue: by completed rules, and by symbols that
+// may be "".
 func (m *maker) close() error {
 	for n := 0; n < len(m.queue); n++ {
 		if len(m.queue) > m.limit || m.pushes > 16*m.limit {
@@ -201,7 +202,7 @@ func compareOrigins(a, b origin) int {
 	return 0
 }
 
-// set makes the set of the kernel.
+// set returns the set of the kernel.
 func (m *maker) set() (*set, error) {
 	s := &set{seq: sequence.Add(1), kernel: slices.Clone(m.kernel), accepts: m.accepts}
 	for _, i := range s.kernel {
@@ -216,7 +217,7 @@ func (m *maker) set() (*set, error) {
 	return s, nil
 }
 
-// predict adds to m.waiting the items that rules begin with.
+// predict adds the first items of the rules that begin in the set to m.waiting.
 func (m *maker) predict() error {
 	for n := 0; n < len(m.waiting); n++ {
 		if len(m.waiting) > m.limit {
@@ -243,7 +244,7 @@ func (m *maker) predict() error {
 			m.uses = append(m.uses, use{i, m.rules[at].uses})
 			m.rules[at].uses = len(m.uses) - 1
 		}
-		// What came has its successors in the kernel.
+		// The successors of kernel items are in the kernel.
 		if i.rule < 0 || i.dot+1 == len(i.of.symbols) {
 			continue
 		}
@@ -259,11 +260,11 @@ func (m *maker) predict() error {
 	return nil
 }
 
-// settle finds where the rules of s return to. Where all items that wait for a rule end with it
-// and return to one place, that is where it returns: recursion at the right end comes back
-// without a detour. All others return to s.
+// settle computes the origins to which the rules of s return. If all items that wait for a rule end
+// with it and return to the same origin, the rule returns there directly. This keeps right
+// recursion constant in depth. All other rules return to s.
 func (m *maker) settle(s *set) {
-	const rounds = 20 // then all that is not settled returns to s, which is right for any
+	const rounds = 20 // after that, the remaining rules return to s, which is correct for any rule
 	for round, changed := 0, true; changed; round++ {
 		changed = false
 		for n := range m.rules {
@@ -282,8 +283,8 @@ func (m *maker) settle(s *set) {
 	}
 }
 
-// agreed is the one place that all items which wait for r return to, as far as that is known;
-// false where there are several, or one does not end with r.
+// agreed returns the one origin to which all items that wait for r return, or nil if it is not
+// known yet. It returns false if there are several, or if an item does not end with r.
 func (m *maker) agreed(r *prediction) (to *origin, ok bool) {
 	for n := r.uses; n >= 0; n = m.uses[n].next {
 		i := &m.uses[n].item
@@ -305,7 +306,7 @@ func (m *maker) agreed(r *prediction) (to *origin, ok bool) {
 	return to, true
 }
 
-// fill gives s the items by what they wait for.
+// fill groups the items of s by the symbols that they wait for.
 func (m *maker) fill(s *set) {
 	at := map[*symbol]int{}
 	for _, p := range m.waiting {
@@ -318,7 +319,7 @@ func (m *maker) fill(s *set) {
 		switch on.kind {
 		case ruleKind:
 			if to := m.rules[m.ruleAt[on]].to; to.set != s || to.rule != on {
-				continue // nothing returns here
+				continue // the rule returns to another origin
 			}
 			list = &s.waits
 		case tokenKind:
@@ -332,7 +333,8 @@ func (m *maker) fill(s *set) {
 		}
 		(*list)[n].items = append((*list)[n].items, i)
 		s.then = s.then || on.textMatters()
-		s.checks = s.checks || on.next != nil || on.fits != nil
+		s.checks = s.checks || on.fits != nil
+		s.nexts = s.nexts || on.next != nil
 	}
 	slices.SortFunc(s.lexemes, func(a, b waiting) int {
 		if a.on.builder != b.on.builder {
@@ -347,8 +349,8 @@ func (m *maker) fill(s *set) {
 	}
 }
 
-// begin is the states of the lexemes that s waits for, one for each builder, in buf. v is nil or
-// has special tokens that are not read as text.
+// begin returns the first states of the lexemes that s waits for, one for each builder, in buf. The
+// special tokens of v are not read as text; v may be nil.
 func (s *set) begin(v *Vocabulary, buf []begun) ([]begun, error) {
 	at := &s.starts
 	if v != nil && v.hasSpecial(s) {
@@ -411,7 +413,7 @@ func (s *set) beginWith(v *Vocabulary, states []begun) ([]begun, error) {
 	return states, nil
 }
 
-// accepted is the part of s.lexemes that is of the builder of a state that it has begun.
+// accepted returns the part of s.lexemes with this id and builder.
 func (s *set) accepted(id int32, b *Builder) []waiting {
 	from, _ := slices.BinarySearchFunc(s.lexemes, id, func(w waiting, id int32) int {
 		if w.on.builder != b {
@@ -426,7 +428,7 @@ func (s *set) accepted(id int32, b *Builder) []waiting {
 	return s.lexemes[from:to]
 }
 
-// asks reports whether one of these lexemes has text that matters.
+// asks reports whether the text of one of the lexemes matters.
 func (s *set) asks(accept *rx.Accept, b *Builder) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {

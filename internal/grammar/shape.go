@@ -7,21 +7,23 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A shape is what tokens do from a state of the lexemes, whatever comes after these.
+// A shape is what the tokens of a tier do from a state of the lexemes, independent of what follows
+// the lexemes.
 type shape struct {
-	inside *tokens // those that stay within a lexeme
-	exits  []exit  // where the others leave it
+	inside *tokens // tokens that stay within a lexeme
+	exits  []exit  // where other tokens leave it
 	size   int     // bytes
 }
 
-// An exit is tokens that come to the end of lexemes and are not all inside.
+// An exit is the nodes at which the same lexemes end and tokens may leave them.
 type exit struct {
-	slots []int // the lexemes, by their place in the state
-	rest  *trie // what is left of the tokens, by token; nil:
-	nodes []int32
+	slots    []int   // indexes of the lexemes in the state
+	nodes    []int32 // nodes with many tokens below
+	gathered []int32 // nodes with few tokens below
+	rest     *trie   // the remaining text of these few tokens; nil if there are none
 }
 
-// tokens is some of a vocabulary: a list, or words of a mask.
+// tokens is a set of tokens: a list of ids, or the words of a mask.
 type tokens struct {
 	ids   []int32
 	words []uint32
@@ -29,7 +31,7 @@ type tokens struct {
 
 func (t *tokens) size() int { return 4 * (len(t.ids) + len(t.words)) }
 
-// addTo sets the bits of t.
+// addTo sets the bits of t in words.
 func (t *tokens) addTo(words []uint32) {
 	for _, id := range t.ids {
 		words[id/32] |= 1 << (id % 32)
@@ -39,7 +41,7 @@ func (t *tokens) addTo(words []uint32) {
 	}
 }
 
-// tokensOf is these ids, as what takes less room.
+// tokensOf returns the set of ids in the smaller of the two forms.
 func tokensOf(ids []int32, words int) tokens {
 	if len(ids) <= words {
 		return tokens{ids: slices.Clone(ids)}
@@ -51,12 +53,11 @@ func tokensOf(ids []int32, words int) tokens {
 	return t
 }
 
-// manyOutside is from how many tokens on that leave a lexeme at one node these are walked
-// where they are and not gathered by what is left of them. That is worth it only for shapes
-// that are kept.
+// manyOutside is the most tokens leaving a lexeme at one node whose remaining texts are gathered in
+// a trie. Gathering pays off for cached shapes only.
 var manyOutside = 256
 
-// shaper finds shapes. It is used once and over again.
+// A shaper computes shapes. It is reused.
 type shaper struct {
 	ids    []int32
 	open   []visit
@@ -65,106 +66,113 @@ type shaper struct {
 	inside []uint32
 	slots  []int
 	key    []byte
-	gather int // up to how many tokens are gathered
+	gather int // gather the tokens of nodes with at most this many
 	dirty  []span
 }
 
-// visit is a node on the way to the one that is walked.
+// A visit is a node on the path to the current one.
 type visit struct {
-	node   int32
-	state  *rx.State
-	inside int // tokens found before its subtree
+	node     int32
+	kid, end int32 // children not yet walked
+	row      *rx.Row
+	accept   *rx.Accept
+	inside   int // number of tokens found before its subtree
 
-	// Where two states are compared:
-	twin  *rx.State
-	apart bool // one of them has come to the end of a lexeme
+	// If two states are compared:
+	twin  *rx.Row // of the second state; nil if no lexeme continues there
+	apart bool    // a lexeme has ended in one of them
 }
 
-// leaving is an exit that is being made.
+// A leaving is an exit under construction.
 type leaving struct {
-	slots  []int
-	pieces []piece
-	nodes  []int32
+	slots    []int
+	nodes    []int32
+	gathered []int32
+	pieces   []piece
 }
 
-// shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
-// of them where they are no more than gather.
+// shape walks a tier of v from st. If at most gather tokens leave the lexemes at a node, it gathers
+// their remaining texts.
 func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
-	p.begin(v, st, gather)
 	row, err := sc.row(st)
 	if err != nil {
 		return nil, err
 	}
-	live := row.Live
-	nodes := tr.nodes
-	for n := int32(1); ; {
-		node := &nodes[n]
-		for len(p.open) > int(node.depth) && len(p.open) > 1 {
-			p.leave(v, tr, st)
+	p.begin(v, tr, gather, visit{row: row})
+	for {
+		at := &p.open[len(p.open)-1]
+		var next *rx.State
+		for ; at.kid < at.end && next == nil; at.kid++ {
+			next = at.row.Next[at.row.Class[tr.bytes[at.kid]]]
 		}
-		if int(n) == len(nodes)-1 {
-			break
-		}
-		if node.depth == 1 && !live.Has(node.b) {
-			n = node.skip
+		if next == nil {
+			if len(p.open) == 1 {
+				return p.finish(v), nil
+			}
+			p.open = p.open[:len(p.open)-1]
+			p.leave(v, tr, st, at)
 			continue
 		}
-		row, err := sc.row(p.open[len(p.open)-1].state)
-		if err != nil {
+		if err := p.enter(sc, v, tr, st, next, visit{node: tr.kids[at.kid-1]}); err != nil {
 			return nil, err
 		}
-		next := row.Next[row.Class[node.b]]
-		if next == nil {
-			n = node.skip
-			continue
-		}
-		p.open = append(p.open, visit{node: n, state: next, inside: len(p.ids)})
-		if !next.Final() {
-			p.ids = append(p.ids, tr.at(n)...)
-		}
-		n++
 	}
-	return p.finish(v), nil
 }
 
-func (p *shaper) begin(v *Vocabulary, st *rx.State, gather int) {
+func (p *shaper) begin(v *Vocabulary, tr *trie, gather int, root visit) {
 	p.gather = gather
-	p.ids, p.open, p.dirty = p.ids[:0], append(p.open[:0], visit{state: st}), p.dirty[:0]
-	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
+	root.end = int32(tr.nodes[0].kids)
+	p.ids, p.open, p.dirty = p.ids[:0], append(p.open[:0], root), p.dirty[:0]
 	if p.inside == nil {
 		p.inside = make([]uint32, v.words)
+		p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
 	}
+	clear(p.exits)
+	clear(p.accept)
 }
 
-// leave ends the visit of the last node: its subtree is done.
-func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {
-	at := p.open[len(p.open)-1]
-	p.open = p.open[:len(p.open)-1]
-	accept := at.state.Accept()
-	below := tr.below(at.node)
-	outside := len(below) - (len(p.ids) - at.inside)
-	if accept == nil || outside == 0 {
+// enter visits a node that leads to the state next.
+func (p *shaper) enter(sc *scratch, v *Vocabulary, tr *trie, st, next *rx.State, at visit) error {
+	at.accept, at.inside = next.Accept(), len(p.ids)
+	if !next.Final() {
+		p.ids = append(p.ids, tr.at(at.node)...)
+		if node := &tr.nodes[at.node]; node.kids > 0 {
+			row, err := sc.row(next)
+			if err != nil {
+				return err
+			}
+			at.row, at.kid, at.end = row, node.kid, node.kid+int32(node.kids)
+			p.open = append(p.open, at)
+			return nil
+		}
+	}
+	p.leave(v, tr, st, &at)
+	return nil
+}
+
+// leave ends a visit, after the node's subtree.
+func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State, at *visit) {
+	if at.accept == nil {
 		return
 	}
-	l := p.accept[accept]
+	below := tr.below(at.node)
+	outside := len(below) - (len(p.ids) - at.inside)
+	if outside == 0 {
+		return
+	}
+	l := p.accept[at.accept]
 	if l == nil {
-		l = p.leaving(accept, st)
-		p.accept[accept] = l
+		l = p.leaving(at.accept, st)
+		p.accept[at.accept] = l
 	}
 	if outside > p.gather {
 		l.nodes = append(l.nodes, at.node)
 		return
 	}
+	l.gathered = append(l.gathered, at.node)
 	inside := p.ids[at.inside:]
-	if len(inside) > 0 {
-		for _, id := range inside {
-			p.inside[id/32] |= 1 << (id % 32)
-		}
-		defer func() {
-			for _, id := range inside {
-				p.inside[id/32] = 0
-			}
-		}()
+	for _, id := range inside {
+		p.inside[id/32] |= 1 << (id % 32)
 	}
 	depth := int(tr.nodes[at.node].depth)
 	for _, id := range below {
@@ -172,9 +180,12 @@ func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {
 			l.pieces = append(l.pieces, piece{v.pieces[id][depth:], id})
 		}
 	}
+	for _, id := range inside {
+		p.inside[id/32] = 0
+	}
 }
 
-// leaving is the exit by these lexemes.
+// leaving returns the exit of the lexemes of accept.
 func (p *shaper) leaving(accept *rx.Accept, st *rx.State) *leaving {
 	p.slots = st.Slots(accept, p.slots[:0])
 	key := p.key[:0]
@@ -190,17 +201,17 @@ func (p *shaper) leaving(accept *rx.Accept, st *rx.State) *leaving {
 	return l
 }
 
-// finish is the shape of what was found.
+// finish returns the shape of the finished walk.
 func (p *shaper) finish(v *Vocabulary) *shape {
 	inside := tokensOf(p.ids, v.words)
 	s := &shape{inside: &inside}
 	s.size = 100 + s.inside.size()
 	for _, l := range p.exits {
-		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes)}
-		s.size += 100 + 4*len(l.nodes)
+		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes), gathered: slices.Clone(l.gathered)}
+		s.size += 120 + 4*(len(l.nodes)+len(l.gathered))
 		if len(l.pieces) > 0 {
 			e.rest = newTrie(l.pieces)
-			s.size += 12*len(e.rest.nodes) + 4*len(e.rest.ids)
+			s.size += e.rest.size()
 		}
 		s.exits = append(s.exits, e)
 	}

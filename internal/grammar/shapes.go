@@ -6,11 +6,12 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// maxShapes is the bytes of shapes that a vocabulary keeps for all grammars.
+// maxShapes is the size of a vocabulary's cache of shapes, in bytes.
 const maxShapes = 64 << 20
 
-// shapes is the shapes of a vocabulary by the structure of the lexemes. It has two halves:
-// when the newer is full it becomes the older, whose shapes come back when they are used.
+// shapes caches the shapes of a vocabulary for all grammars, by the structure of the lexemes. It
+// has two generations. A full newer one replaces the older one; a hit in the older moves to the
+// newer.
 type shapes struct {
 	mu           sync.Mutex
 	newer, older map[shapeKey]*shape

@@ -6,9 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A State is what may follow a text. It is never changed: to keep an old one is to be able to
-// go back to it. Many goroutines may use one at once. The zero State has no grammar and may
-// not be used.
+// A State is a position in a language after some text. It is immutable, so callers roll back by
+// keeping an old State. It is safe for concurrent use. The zero State is not valid.
 type State struct{ c *configuration }
 
 type configuration struct {
@@ -18,15 +17,15 @@ type configuration struct {
 	err     error
 }
 
-// A thread is one way to read the text: lexemes of set have come to lex.
+// A thread is one way to read the text: the lexemes of set are in state lex.
 type thread struct {
 	set     *set
-	lex     *rx.State // nil: they are to begin
-	builder *Builder  // whose lexemes
-	text    *text     // that they have read, where it matters
+	lex     *rx.State // nil before their first byte
+	builder *Builder  // of the lexemes
+	text    *text     // read so far by the lexemes, if it matters
 }
 
-// text is bytes, the last first.
+// A text is a linked list of bytes in reverse order.
 type text struct {
 	before *text
 	b      byte
@@ -40,22 +39,31 @@ func (t *text) add(b byte) *text {
 	return &text{t, b, t.length + 1}
 }
 
-// String is the bytes in order.
+// String returns the bytes in order.
 func (t *text) String() string {
 	if t == nil {
 		return ""
 	}
-	out := make([]byte, t.length)
-	for ; t != nil; t = t.before {
-		out[t.length-1] = t.b
-	}
-	return string(out)
+	return string(t.appendTo(nil))
 }
 
-// Err is nil, or why the text was not let through: a limit that it passed, not the grammar.
+// appendTo appends the bytes in order.
+func (t *text) appendTo(buf []byte) []byte {
+	if t == nil {
+		return buf
+	}
+	from := len(buf)
+	buf = append(buf, make([]byte, t.length)...)
+	for ; t != nil; t = t.before {
+		buf[from+t.length-1] = t.b
+	}
+	return buf
+}
+
+// Err returns the error of a text that was refused because it exceeds a limit, else nil.
 func (s State) Err() error { return s.c.err }
 
-// Ends reports whether the text so far is a whole one of the language.
+// Ends reports whether the text so far is a complete text of the language.
 func (s State) Ends() bool {
 	if s.c.ended {
 		return true
@@ -68,8 +76,8 @@ func (s State) Ends() bool {
 	return false
 }
 
-// Bytes is the state after text, and whether a text of the language begins so. If not, the
-// state is s, but for its error if there is one.
+// Bytes returns the state after text, and whether a text of the language can continue with it. If
+// not, Bytes returns s, with [State.Err] set if a limit was exceeded.
 func (s State) Bytes(text []byte) (State, bool) { return s.read(nil, text) }
 
 // read is Bytes for the text of a token of v.
@@ -100,7 +108,7 @@ func (s State) fail(err error) State {
 	return State{&c}
 }
 
-// step takes the threads of sc.other over b, to sc.threads.
+// step advances the threads of sc.other by b to sc.threads.
 func (g *Grammar) step(sc *scratch, v *Vocabulary, b byte) error {
 	sc.ends = sc.ends[:0]
 	for _, t := range sc.other {
@@ -134,10 +142,10 @@ func (g *Grammar) step(sc *scratch, v *Vocabulary, b byte) error {
 	return nil
 }
 
-// lives reports whether a text may end at s or go on.
+// lives reports whether a text may end at s or continue.
 func (s *set) lives() bool { return s.accepts || len(s.lexemes) > 0 || len(s.tokens) > 0 }
 
-// stepThread takes one thread over b.
+// stepThread advances one thread by b.
 func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
 	row, err := sc.row(t.lex)
 	if err != nil {
@@ -169,8 +177,8 @@ func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
 	return nil
 }
 
-// Forced is the bytes, at most limit, with which every text goes on: none where it may end, or
-// where a special token may stand.
+// Forced returns up to limit bytes with which every text must continue. It returns none if the text
+// may end or a special token may follow.
 func (s State) Forced(limit int) []byte {
 	g := s.c.grammar
 	sc := g.begin()
@@ -192,7 +200,8 @@ func (s State) Forced(limit int) []byte {
 	return forced
 }
 
-// only is the one byte that the threads may go on with.
+// only returns the one byte with which the threads may continue. It returns false if there are
+// several.
 func (sc *scratch) only() (byte, bool) {
 	var live rx.ByteSet
 	for _, t := range sc.threads {

@@ -7,10 +7,10 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A Symbol is a terminal or a rule. Symbols of several builders may stand in one grammar.
+// A Symbol is a terminal or a rule. One grammar may contain symbols of several builders.
 type Symbol struct{ s *symbol }
 
-// IsZero reports whether s is no symbol at all.
+// IsZero reports whether s is the zero Symbol.
 func (s Symbol) IsZero() bool { return s.s == nil }
 
 type kind uint8
@@ -24,28 +24,28 @@ const (
 
 type symbol struct {
 	kind     kind
-	nullable atomic.Int32 // of a rule: an answer
-	seq      uint64       // no two are the same
-	name     string       // of a rule; the text of a special token
+	nullable atomic.Int32 // of a rule: unknown, no or yes
+	seq      uint64       // unique
+	name     string       // of a rule, or the text of a special token
 	builder  *Builder
 
-	// A terminal's.
-	id    int32 // among the lexemes of the builder's automaton
+	// Fields of terminals.
+	id    int32 // of the lexeme in the builder's automaton
 	expr  rx.Expr
-	empty bool                     // it has the string ""
+	empty bool                     // whether expr contains ""
 	next  func(text []byte) Symbol // of a Then
-	fits  func(text []byte) bool   // of a Bind; nil: all texts do
+	fits  func(text []byte) bool   // of a Bind; nil accepts all texts
 	late  *symbol                  // of a Bind
 	match tokenMatch
 
-	// A rule's.
+	// Fields of rules.
 	alternatives atomic.Pointer[[]*alternative]
 	expand       func() [][]Symbol
-	rest         func(text []byte) Symbol // of what hangs on the text of a Bind: no rule before that is known
+	rest         func(text []byte) Symbol // of a late symbol of Bind: returns the symbol after the matched text
 	once         sync.Mutex
 }
 
-// textMatters reports whether what follows s hangs on the text that s is.
+// textMatters reports whether the symbols after s depend on the text that s matches.
 func (s *symbol) textMatters() bool { return s.next != nil || s.late != nil }
 
 const (
@@ -54,7 +54,7 @@ const (
 	yes
 )
 
-// alternative is one sequence of a rule.
+// An alternative is one sequence of symbols of a rule.
 type alternative struct {
 	seq     uint64
 	symbols []*symbol

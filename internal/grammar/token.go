@@ -2,15 +2,15 @@ package grammar
 
 import "slices"
 
-// tokenMatch is the tokens that a terminal of kind tokenKind is.
+// A tokenMatch describes the tokens that a terminal of kind tokenKind matches.
 type tokenMatch struct {
-	special bool     // any special one; otherwise
-	not     bool     // all but these
-	ids     []int32  // by number
-	texts   []string // or special ones by text
+	special bool     // any special token; the other fields are unused
+	not     bool     // all tokens except ids and texts
+	ids     []int32  // tokens by id
+	texts   []string // special tokens by text
 }
 
-// has reports whether token id of v is one of m. No end token is, but by its number.
+// has reports whether m matches token id of v. An end token matches by its id only.
 func (m *tokenMatch) has(v *Vocabulary, id int32) bool {
 	if m.special {
 		return v.isSpecial(id)
@@ -27,14 +27,15 @@ func (m *tokenMatch) has(v *Vocabulary, id int32) bool {
 	return in
 }
 
-// Token is a terminal: the token with this number, whatever its text. No text is one of it.
+// Token returns a terminal that matches the token with this id, whatever its text. No text matches
+// it.
 func (b *Builder) Token(id int32) Symbol { return b.token(tokenMatch{ids: []int32{id}}) }
 
-// AnySpecial is a terminal: any special token but those that end an answer.
+// AnySpecial returns a terminal that matches any special token except end tokens.
 func (b *Builder) AnySpecial() Symbol { return b.token(tokenMatch{special: true}) }
 
-// NotTokens is a terminal: any one token but those with these numbers and the special ones
-// with these texts, and those that end an answer.
+// NotTokens returns a terminal that matches any one token except those with these ids, the special
+// tokens with these texts, and end tokens.
 func (b *Builder) NotTokens(ids []int32, texts []string) Symbol {
 	return b.token(tokenMatch{not: true, ids: slices.Clone(ids), texts: slices.Clone(texts)})
 }
@@ -45,9 +46,9 @@ func (b *Builder) token(m tokenMatch) Symbol {
 	return Symbol{b.terminal(&symbol{kind: tokenKind, match: m})}
 }
 
-// Token is the state after a token of v, and whether it fits. If not, the state is s, but for
-// its error if there is one. After an end token that ends the text, nothing but
-// end tokens fits, unless the grammar goes on with that token as well.
+// Token returns the state after a token of v, and whether the token fits. If not, Token returns s,
+// with [State.Err] set if a limit was exceeded. After an end token that ends the text only end
+// tokens fit, unless the grammar also continues with that token.
 func (s State) Token(v *Vocabulary, id int32) (State, bool) {
 	var threads []thread
 	if text := v.text(id); len(text) > 0 {
@@ -79,7 +80,7 @@ func (s State) Token(v *Vocabulary, id int32) (State, bool) {
 	return State{&configuration{grammar: g, threads: threads, ended: ended}}, true
 }
 
-// token is the set after token id as a terminal that s waits for; nil where there is none.
+// token returns the set after token id if s waits for a terminal that matches it, or nil if not.
 func (g *Grammar) token(s *set, v *Vocabulary, id int32) (*set, error) {
 	sc := g.begin()
 	defer g.end(sc)

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What takes long waits for its turn, and what is short does not.
+// A long mask waits for its turn; a short one does not.
 func TestTurns(t *testing.T) {
 	b := NewBuilder(Limits{})
 	letters := b.Lexeme(b.Space().Repeat(b.Space().Literal("a"), 1, -1))

@@ -2,35 +2,36 @@ package grammar
 
 import "slices"
 
-// maxPiece is the most bytes of a token's text. A longer one fits nowhere.
+// maxPiece is the largest length of a token's text in bytes. No mask contains a longer token.
 const maxPiece = 1 << 12
 
-// tierBounds part the tokens by the length of their texts, in bytes. A lexeme of which n
-// characters are left looks like one without a bound to all tokens shorter than n, so that
-// most of its mask is that of any other.
+// tierBounds split the tokens into tiers by the length of their texts in bytes. To tokens shorter
+// than n, a lexeme with n characters left looks like one without a bound, so it shares most of its
+// mask with unbounded lexemes.
 var tierBounds = []int{4, 8, 16, 32, maxPiece}
 
-// A Vocabulary is the tokens of a model. All grammars share it, and many goroutines.
+// A Vocabulary is the tokens of a model. Grammars share it. It is safe for concurrent use.
 type Vocabulary struct {
 	pieces  [][]byte
 	special map[string]int32
-	ids     map[int32]bool // of special
+	ids     map[int32]bool // ids of the special tokens
 	end     []int32
-	size    int32 // numbers from 0 on
-	words   int   // of a mask
+	size    int32 // ids run from 0 to size-1
+	words   int   // length of a mask in 32-bit words
 	tiers   []tier
 	shapes  shapes
 }
 
-// A tier is the tokens of some lengths.
+// A tier is the tokens in a range of lengths.
 type tier struct {
 	trie   *trie
-	window int // no token is longer
+	window int // bytes of the longest token
 }
 
-// NewVocabulary makes one. pieces[id] is the bytes of a text token, nil where a number has
-// none: a special token, or none at all. special is the special tokens by text, end those that
-// end an answer; neither are text, whatever their pieces. It keeps what it is given.
+// NewVocabulary returns a vocabulary. pieces[id] is the bytes of a text token, or nil if the id is
+// unused or a special token. special maps the texts of special tokens to their ids. end lists the
+// tokens that end an answer. Special and end tokens are never text, whatever their pieces. The
+// vocabulary keeps special, end and the bytes of pieces; the caller must not change them.
 func NewVocabulary(pieces [][]byte, special map[string]int32, end []int32) *Vocabulary {
 	v := &Vocabulary{pieces: slices.Clone(pieces), special: special, end: end, ids: map[int32]bool{}, size: int32(len(pieces))}
 	for _, id := range special {
@@ -62,13 +63,13 @@ func NewVocabulary(pieces [][]byte, special map[string]int32, end []int32) *Voca
 	return v
 }
 
-// Words is the length of a mask, in words of 32 tokens.
+// Words returns the length of a mask, in words of 32 tokens.
 func (v *Vocabulary) Words() int { return v.words }
 
 func (v *Vocabulary) isEnd(id int32) bool     { return slices.Contains(v.end, id) }
 func (v *Vocabulary) isSpecial(id int32) bool { return v.ids[id] && !v.isEnd(id) }
 
-// text is the bytes of a token; nil where it has none.
+// text returns the bytes of a token, or nil if it has none.
 func (v *Vocabulary) text(id int32) []byte {
 	if id < 0 || int(id) >= len(v.pieces) {
 		return nil

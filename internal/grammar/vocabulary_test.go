@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A tokens is a model's vocabulary with the numbers of its texts.
+// A model is a model's vocabulary with the ids of its texts.
 type model struct {
 	pieces  [][]byte
 	special map[string]int32
@@ -27,8 +27,9 @@ func (m *model) vocabulary() *grammar.Vocabulary {
 	return grammar.NewVocabulary(m.pieces, m.special, m.end)
 }
 
-// realVocabulary is that of REALIZAR_RANKS, a file of base64 texts and their numbers as
-// tiktoken has them (Llama 3's tokenizer.model is one), or GPT-2's of the conformance data.
+// realVocabulary returns the vocabulary in the file REALIZAR_RANKS, or else GPT-2's from the
+// conformance data. The file holds base64 texts and their ids in tiktoken's format; Llama 3's
+// tokenizer.model is one.
 func realVocabulary(t testing.TB) *model {
 	t.Helper()
 	m := &model{special: map[string]int32{}, ids: map[string]int32{}}
@@ -94,7 +95,7 @@ func (m *model) readGGUF(t testing.TB) {
 	m.end = tok.EndTokens()
 }
 
-// tokens cuts text into the longest pieces.
+// tokens splits text greedily into the longest pieces.
 func (m *model) tokens(text string) []int32 {
 	var ids []int32
 	for text != "" {

@@ -1,21 +1,26 @@
 package grammar
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// walker finds the tokens of a trie that a grammar takes. It is used once and over again.
+// A walker finds the tokens of a trie that fit. It is reused.
 type walker struct {
 	g       *Grammar
 	v       *Vocabulary
 	sc      *scratch
 	threads []thread
-	from    []int // the first thread of each depth
+	from    []int // index of the first thread of each depth
 	found   []int32
-	alive   []*tokens // what masks in use refer to
+	late    []int32   // tokens that depend on an unknown text
+	alive   []*tokens // keeps the shapes of masks in use alive
+	read    []byte    // text of the lexemes
 }
 
-// walk adds to w.found the tokens of tr below node that fit after the threads.
+// walk adds the tokens of tr below node that fit after the threads to w.found, and those that
+// depend on an unknown text to w.late.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {
@@ -24,37 +29,42 @@ func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	if live.IsEmpty() {
 		return nil
 	}
-	base := int(tr.nodes[node].depth)
 	w.threads = append(w.threads[:0], threads...)
 	w.from = append(w.from[:0], 0)
-	end := tr.nodes[node].skip
-	for n := node + 1; n < end; {
-		at := &tr.nodes[n]
-		depth := int(at.depth) - base
-		if depth == 1 && !live.Has(at.b) {
-			n = at.skip
+	return w.visit(tr, node, &live)
+}
+
+// visit walks the children of a node, which the threads of the last depth have reached. It skips
+// bytes that are not live.
+func (w *walker) visit(tr *trie, node int32, live *rx.ByteSet) error {
+	from := tr.nodes[node].kid
+	for i, b := range tr.bytes[from : from+int32(tr.nodes[node].kids)] {
+		if !live.Has(b) {
 			continue
 		}
-		// The threads of its parent are the last.
-		if depth < len(w.from) {
-			w.threads = w.threads[:w.from[depth]]
-			w.from = w.from[:depth]
+		n := tr.kids[int(from)+i]
+		ok, err := w.step(b)
+		if errors.Is(err, errLate) {
+			w.late = append(w.late, tr.below(n)...)
+			continue
 		}
-		ok, err := w.step(at.b)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			n = at.skip
 			continue
 		}
 		w.found = append(w.found, tr.at(n)...)
-		n++
+		if err := w.visit(tr, n, &rx.AllBytes); err != nil {
+			return err
+		}
+		last := len(w.from) - 1
+		w.threads, w.from = w.threads[:w.from[last]], w.from[:last]
 	}
 	return nil
 }
 
-// live is the bytes that the threads may go on with.
+// live returns the bytes with which the threads may continue.
 func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 	var live rx.ByteSet
 	for _, t := range threads {
@@ -76,12 +86,13 @@ func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 	return live, nil
 }
 
-// step adds the threads after b of those of the last depth; it reports whether there are any.
+// step adds the successors after b of the threads of the last depth. It reports whether there are
+// any.
 func (w *walker) step(b byte) (bool, error) {
 	first, end := w.from[len(w.from)-1], len(w.threads)
 	sc := w.sc
 	if end == first+1 && w.threads[first].lex != nil && !w.threads[first].set.then {
-		// One thread within its lexemes: what mostly happens.
+		// The common case: one thread that stays within its lexemes.
 		t := w.threads[first]
 		row, err := sc.row(t.lex)
 		if err != nil {

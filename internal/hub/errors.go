@@ -3,10 +3,10 @@ package hub
 import "errors"
 
 var (
-	// ErrNoTokenizer says that there is no tokenizer that can be used.
+	// ErrNoTokenizer reports that a model has no usable tokenizer.
 	ErrNoTokenizer = errors.New("no usable tokenizer")
-	// ErrNoTemplate says that there is no chat template that can be used.
+	// ErrNoTemplate reports that a model has no usable chat template.
 	ErrNoTemplate = errors.New("no chat template")
-	// ErrOptions says that a pre-tokenizer was asked for that cannot be had.
+	// ErrOptions reports a request for a pre-tokenizer that is unknown or not applicable.
 	ErrOptions = errors.New("invalid option")
 )

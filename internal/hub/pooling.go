@@ -10,29 +10,29 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// Where sentence-transformers lists the parts of a model, and keeps the pooling.
+// The files in which sentence-transformers lists a model's modules and configures the pooling.
 const (
 	modulesFile   = "modules.json"
 	poolingFolder = "1_Pooling"
 	poolingFile   = poolingFolder + "/config.json"
 )
 
-// The ways in which the hidden states of a text's tokens become one vector.
+// The ways to combine the hidden states of a text's tokens into one vector.
 const (
 	PoolingMean = "mean" // of all tokens
-	PoolingLast = "last" // token
+	PoolingLast = "last" // the last token
 	PoolingCLS  = "cls"  // the first token
-	PoolingMax  = "max"  // of each element over all tokens
+	PoolingMax  = "max"  // the maximum of each element over all tokens
 )
 
-// modes are the names that sentence-transformers has for them.
+// modes maps the names of sentence-transformers to the constants above.
 var modes = map[string]string{
 	"mean_tokens": PoolingMean, "mean": PoolingMean, "lasttoken": PoolingLast, "cls_token": PoolingCLS, "cls": PoolingCLS, "max_tokens": PoolingMax, "max": PoolingMax,
 }
 
-// Pooling is what a model's files say: GGUF's pooling_type, or the configuration of
-// sentence-transformers. If they say nothing it is PoolingMean for a model that reads
-// texts as a whole, and PoolingLast for others.
+// Pooling returns the pooling that a model's files declare: GGUF's pooling_type, or the
+// configuration of sentence-transformers. The default is PoolingMean for a model that reads texts
+// as a whole, and PoolingLast for others.
 func Pooling(f Source, whole bool) (string, error) {
 	unsaid := PoolingLast
 	if whole {
@@ -68,8 +68,8 @@ func Pooling(f Source, whole bool) (string, error) {
 		arch.ErrConfig, f.Path(), poolingFile, said)
 }
 
-// checkModules refuses a model that computes more than a pooling after its hidden
-// states, or whose pooling is elsewhere.
+// checkModules returns an error if a model has a module after its hidden states other than pooling
+// and normalization, or if its pooling is configured elsewhere.
 func checkModules(f Source) error {
 	data, ok := f.Asset(modulesFile)
 	if !ok {
@@ -92,12 +92,12 @@ func checkModules(f Source) error {
 	return nil
 }
 
-// ggufPooling is what GGUF's metadata says, or else unsaid.
+// ggufPooling returns the pooling that GGUF's metadata declares, or unsaid if there is none.
 func ggufPooling(f Source, unsaid string) (string, error) {
 	architecture, _ := f.Meta().String("general.architecture")
 	key := architecture + ".pooling_type"
 	kind, ok := f.Meta().Int(key)
-	kinds := [...]string{unsaid, PoolingMean, PoolingCLS, PoolingLast} // 0 is none: the model was made for a vector of each token
+	kinds := [...]string{unsaid, PoolingMean, PoolingCLS, PoolingLast} // 0 is none: the model returns a vector for each token
 	switch {
 	case !ok:
 		return unsaid, nil
@@ -107,9 +107,8 @@ func ggufPooling(f Source, unsaid string) (string, error) {
 	return "", fmt.Errorf("%w: %s: %s is %d, want 0 to 3; choose a pooling", arch.ErrConfig, f.Path(), key, kind)
 }
 
-// Sigmoid reports whether scores are the sigmoid of logits, as in
-// sentence-transformers: if there is one label, unless config.json names another
-// function.
+// Sigmoid reports whether scores are the sigmoid of the logits. As in sentence-transformers, they
+// are if there is one label, unless config.json names another function.
 func Sigmoid(f Source, labels int) (sigmoid bool, err error) {
 	sigmoid = labels == 1
 	if f.Format() == modelfile.GGUF {
@@ -131,8 +130,8 @@ func Sigmoid(f Source, labels int) (sigmoid bool, err error) {
 	return sigmoid, nil
 }
 
-// WithoutTypes reports whether tokenizer_config.json lists a model's inputs without the
-// types of tokens.
+// WithoutTypes reports whether tokenizer_config.json lists the model's inputs and token types are
+// not among them.
 func WithoutTypes(f Source) bool {
 	config, err := asset(f, "tokenizer_config.json")
 	if err != nil || config == nil {

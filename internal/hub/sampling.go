@@ -8,13 +8,14 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// ReadGeneration is generation_config.json; nil if there is none.
+// ReadGeneration reads generation_config.json. It returns nil if there is none.
 func ReadGeneration(f Source) (*modelfile.Meta, error) {
 	return asset(f, "generation_config.json")
 }
 
-// ReadSampling reads what generation_config.json or GGUF's general.sampling
-// recommends, and whether they do. A number that no request may have is an error.
+// ReadSampling returns the sampling parameters that generation_config.json or GGUF's
+// general.sampling recommends, and whether there are any. A value that no request may have is an
+// error.
 func ReadSampling(f Source, generation *modelfile.Meta) (sample.Params, bool, error) {
 	m, prefix, temperature := generation, "", "temperature"
 	if f.Format() == modelfile.GGUF {
@@ -36,14 +37,14 @@ func ReadSampling(f Source, generation *modelfile.Meta) (sample.Params, bool, er
 	number(temperature, 1e6, &s.Temperature)
 	number("top_p", 1, &s.TopP)
 	number("min_p", 1, &s.MinP)
-	if f.Format() != modelfile.GGUF { // which knows a penalty for the last few tokens alone
+	if f.Format() != modelfile.GGUF { // GGUF knows a penalty only for the last few tokens
 		number("typical_p", 1, &s.Typical)
 		number("repetition_penalty", 100, &s.Repetition)
 	}
 	if wrong != nil {
 		return sample.Params{}, false, wrong
 	}
-	// Some write -1 for all tokens.
+	// Some files have -1 for all tokens.
 	if k, ok := m.Int(prefix + "top_k"); ok && k >= 0 && k < 1<<31 {
 		s.TopK, said = int(k), true
 	}
@@ -54,5 +55,5 @@ func ReadSampling(f Source, generation *modelfile.Meta) (sample.Params, bool, er
 	case ok && samples, said && f.Format() == modelfile.GGUF:
 		return s, true, nil
 	}
-	return sample.Params{}, false, nil // without do_sample, transformers is greedy whatever else is set
+	return sample.Params{}, false, nil // without do_sample, transformers samples greedily whatever else is set
 }

@@ -1,9 +1,8 @@
-// Package hub reads what lies beside a model's weights: its tokenizer, its chat
-// templates, the sampling that its makers recommend, and how hidden states become
-// vectors and scores. They are in GGUF's metadata, or in a folder as model hubs lay it
-// out.
+// Package hub reads the files that accompany a model's weights: its tokenizer, its chat templates,
+// the recommended sampling, and how hidden states become vectors and scores. They are in GGUF's
+// metadata, or in a folder with the layout of model hubs.
 //
-// It knows files and what they mean. It runs nothing.
+// The package only reads files; it runs no model.
 package hub
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A Source is what a model's tokenizer, templates and sampling are read from: an opened
-// model, or a folder without its weights.
+// A Source provides the files from which a model's tokenizer, templates and sampling are read: an
+// opened model, or a folder without its weights.
 type Source interface {
 	Path() string
 	Format() modelfile.Format
@@ -30,8 +29,8 @@ type Source interface {
 	Asset(name string) ([]byte, bool)
 }
 
-// OpenTokenizer reads the tokenizer of a model, of a GGUF file that holds only a
-// vocabulary, of a folder or of a tokenizer's file. pre is as in [ReadTokenizer].
+// OpenTokenizer reads the tokenizer of a model, of a GGUF file that holds only a vocabulary, of a
+// folder, or of a tokenizer file. pre is as in [ReadTokenizer].
 func OpenTokenizer(path, pre string) (tok *tokenizer.Tokenizer, err error) {
 	err = withSource(path, "tokenizer.json", func(f Source) error {
 		tok, err = ReadTokenizer(f, pre)
@@ -40,9 +39,9 @@ func OpenTokenizer(path, pre string) (tok *tokenizer.Tokenizer, err error) {
 	return tok, err
 }
 
-// OpenTemplate reads a chat template from where [OpenTokenizer] reads, or from a
-// tokenizer_config.json, and the texts of the special tokens that it may name. With
-// tools it is the template for conversations with tools if there is one.
+// OpenTemplate reads a chat template from any path that [OpenTokenizer] accepts, or from a
+// tokenizer_config.json. It also returns the texts of the special tokens that the template may use,
+// by name. With tools, it prefers the template for conversations with tools.
 func OpenTemplate(path string, tools bool) (template *chat.Template, special map[string]string, err error) {
 	err = withSource(path, "tokenizer_config.json", func(f Source) error {
 		all, err := ReadTemplates(f)
@@ -66,7 +65,7 @@ func OpenTemplate(path string, tools bool) (template *chat.Template, special map
 	return template, special, err
 }
 
-// asset is a JSON file beside the weights; nil if there is none.
+// asset parses a JSON file that accompanies the weights. It returns nil if there is none.
 func asset(f Source, name string) (*modelfile.Meta, error) {
 	data, ok := f.Asset(name)
 	if !ok {
@@ -79,9 +78,8 @@ func asset(f Source, name string) (*modelfile.Meta, error) {
 	return m, nil
 }
 
-// withSource calls use with what is at path. A JSON file stands for the file
-// called role of its folder, and where that is tokenizer.json a file like
-// tokenizer.model for that.
+// withSource calls use with the source at path. A JSON file takes the place of the file called role
+// in its folder. A .model file takes the place of tokenizer.model if role is tokenizer.json.
 func withSource(path, role string, use func(Source) error) error {
 	if filepath.Ext(path) == ".model" && role == "tokenizer.json" {
 		return useFolder(&folder{path: path, dir: filepath.Dir(path), role: "tokenizer.model"}, use)
@@ -93,7 +91,7 @@ func withSource(path, role string, use func(Source) error) error {
 	if err == nil {
 		return errors.Join(use(f), f.Close())
 	}
-	// Without its weights, or with some of them, a folder still has its texts.
+	// A folder whose weights are missing or incomplete still has its texts.
 	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 		folder := &folder{path: path, dir: path}
 		for _, name := range []string{"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja"} {
@@ -107,8 +105,8 @@ func withSource(path, role string, use func(Source) error) error {
 	return err
 }
 
-// useFolder reports what kept a file from being read before what the lack of it
-// led to.
+// useFolder calls use. An error from reading a file takes precedence over the error that its
+// absence leads to.
 func useFolder(f *folder, use func(Source) error) error {
 	if f.role != "" {
 		if _, ok := f.Asset(f.role); !ok {
@@ -133,22 +131,22 @@ func beginsAsJSON(path string) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(start[:n], " \t\r\n"), []byte("{"))
 }
 
-// A folder is a folder as model hubs lay it out, of which only the files
-// beside the weights are read.
+// A folder is a Source for a folder with the layout of model hubs. It reads only the files that
+// accompany the weights.
 type folder struct {
 	path string // as the user wrote it
 	dir  string
-	role string // the name that path itself stands for; empty when it is the folder
-	err  error  // the first that is not the absence of a file
+	role string // the file name that path replaces; empty if path is the folder
+	err  error  // the first error other than a missing file
 }
 
-// Path is the path as the user wrote it.
+// Path returns the path as the user wrote it.
 func (h *folder) Path() string { return h.path }
 
-// Format is that of hubs.
+// Format returns modelfile.Safetensors.
 func (h *folder) Format() modelfile.Format { return modelfile.Safetensors }
 
-// Meta is config.json.
+// Meta returns the contents of config.json, or nil.
 func (h *folder) Meta() *modelfile.Meta {
 	m, err := asset(h, "config.json")
 	if h.err == nil {
@@ -157,17 +155,17 @@ func (h *folder) Meta() *modelfile.Meta {
 	return m
 }
 
-// maxText is the most bytes that a file beside the weights may have; the largest
-// tokenizer.json of known models have about 40 MB.
+// maxText is the maximum size in bytes of a file that accompanies the weights. The largest known
+// tokenizer.json files have about 40 MB.
 const maxText = 128 << 20
 
-// Asset is the content of a file, and whether there is one.
+// Asset returns the content of a file and whether the file exists.
 func (h *folder) Asset(name string) ([]byte, bool) {
 	path := filepath.Join(h.dir, filepath.FromSlash(name))
 	if name == h.role {
 		path = h.path
 	} else if h.role == "tokenizer.model" && name == "tokenizer.json" {
-		return nil, false // the other one was asked for
+		return nil, false // the caller asked for tokenizer.model
 	}
 	data, err := readAtMost(path, maxText)
 	switch {
@@ -180,7 +178,7 @@ func (h *folder) Asset(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// readAtMost reads a file that has no more than limit bytes.
+// readAtMost reads a file. A file of more than limit bytes is an error.
 func readAtMost(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -192,7 +190,7 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: more than the %d bytes that such a file may have", path, limit)
+		return nil, fmt.Errorf("%s: the file exceeds the limit of %d bytes", path, limit)
 	}
 	return data, nil
 }

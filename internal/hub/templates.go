@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// Templates are a model's chat templates by name; most have one.
+// Templates are a model's chat templates by name. Most models have one.
 type Templates map[string]*chat.Template
 
 // The names of templates.
@@ -16,8 +16,8 @@ const (
 	ToolTemplate    = "tool_use" // for conversations with tools
 )
 
-// ReadTemplates reads chat_template.jinja, or what tokenizer_config.json or
-// GGUF's metadata holds.
+// ReadTemplates reads the templates from chat_template.jinja, tokenizer_config.json or GGUF's
+// metadata.
 func ReadTemplates(f Source) (Templates, error) {
 	sources := map[string]string{}
 	if f.Format() == modelfile.GGUF {
@@ -73,8 +73,8 @@ func hubTemplates(f Source, sources map[string]string) error {
 	return nil
 }
 
-// Choose is the template to use: the one for tools if there are tools and it is there.
-// path is that of the model, for the error.
+// Choose returns the template to use: the one for tools if tools is true and the model has one,
+// else the default. Errors name the model's path.
 func (t Templates) Choose(path string, tools bool) (*chat.Template, error) {
 	if one, ok := t[ToolTemplate]; ok && tools {
 		return one, nil

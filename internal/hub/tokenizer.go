@@ -8,9 +8,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// ReadTokenizer reads the tokenizer from GGUF's metadata, from tokenizer.json, or if
-// there is none from tokenizer.model. pre is the name of the pre-tokenizer to take in
-// place of the one that GGUF's metadata names; empty: that one.
+// ReadTokenizer reads the tokenizer from GGUF's metadata, from tokenizer.json, or else from
+// tokenizer.model. pre overrides the pre-tokenizer that GGUF's metadata names, unless it is empty.
 func ReadTokenizer(f Source, pre string) (*tokenizer.Tokenizer, error) {
 	t, err := tokenizerOf(f, pre)
 	if err != nil {
@@ -24,7 +23,7 @@ func tokenizerOf(f Source, pre string) (*tokenizer.Tokenizer, error) {
 		return ggufTokenizer(f.Meta(), pre)
 	}
 	if pre != "" {
-		return nil, fmt.Errorf("%w: pre-tokenizer %q: the file's tokenizer has none to choose: only GGUF files have", ErrOptions, pre)
+		return nil, fmt.Errorf("%w: pre-tokenizer %q: only GGUF files let you choose one", ErrOptions, pre)
 	}
 	config, _ := f.Asset("tokenizer_config.json")
 	if data, ok := f.Asset("tokenizer.json"); ok {
@@ -51,8 +50,8 @@ func ggufTokenizer(m *modelfile.Meta, pre string) (*tokenizer.Tokenizer, error) 
 	return tokenizer.FromGGUF(chosen)
 }
 
-// EndTokens are the ids that end an answer: all that the tokenizer, GGUF's
-// metadata, generation_config.json and config.json name.
+// EndTokens returns the ids that end generation: all that the tokenizer, GGUF's metadata,
+// generation_config.json and config.json name.
 func EndTokens(f Source, tok *tokenizer.Tokenizer, generation *modelfile.Meta) map[int32]bool {
 	ends := map[int32]bool{}
 	if tok != nil {
@@ -71,7 +70,7 @@ func EndTokens(f Source, tok *tokenizer.Tokenizer, generation *modelfile.Meta) m
 	return ends
 }
 
-// addIDs adds the id or the list of ids under key.
+// addIDs adds the id or list of ids at key to set.
 func addIDs(set map[int32]bool, m *modelfile.Meta, key string) {
 	ids, ok := m.Ints(key)
 	if id, one := m.Int(key); one {
@@ -87,7 +86,7 @@ func addIDs(set map[int32]bool, m *modelfile.Meta, key string) {
 	}
 }
 
-// SpecialTexts are the texts of the tokens that chat templates name, by name.
+// SpecialTexts returns the texts of the tokens that chat templates use, by name.
 func SpecialTexts(tok *tokenizer.Tokenizer) map[string]string {
 	texts := map[string]string{}
 	if tok == nil {
@@ -101,8 +100,8 @@ func SpecialTexts(tok *tokenizer.Tokenizer) map[string]string {
 	return texts
 }
 
-// configTexts reads the texts of special tokens from tokenizer_config.json,
-// where a token is a string or an object with its content.
+// configTexts reads the texts of special tokens from tokenizer_config.json. A token is a string, or
+// an object with the key "content".
 func configTexts(f Source) map[string]string {
 	texts := map[string]string{}
 	config, err := asset(f, "tokenizer_config.json")

@@ -48,12 +48,6 @@ type (
 		targets, values []node
 		body            []node
 	}
-	blockStmt struct {
-		line             int
-		name             string
-		body             []node
-		scoped, required bool
-	}
 	assignStmt struct {
 		line          int
 		target, value node
@@ -64,23 +58,11 @@ type (
 		filter *filterExpr // or nil
 		body   []node
 	}
-	autoescapeStmt struct {
-		line  int
-		value node
-		body  []node
-	}
-	// A loaderStmt would load another template, which no template can.
-	loaderStmt struct {
-		line   int
-		tag    string
-		source node
-		stores []string
-	}
 	breakStmt    struct{ line int }
 	continueStmt struct{ line int }
 )
 
-// An access says what an expression does with a name.
+// An access says how an expression uses a name.
 type access byte
 
 const (
@@ -141,7 +123,7 @@ type (
 	}
 	sliceExpr  struct{ start, stop, step node } // nil where left out
 	concatExpr struct{ nodes []node }
-	// A compareExpr is a chain: each operator compares its neighbours.
+	// A compareExpr is a chain of comparisons: each operator compares its two neighbors.
 	compareExpr struct {
 		first    node
 		ops      []string // with "in" and "notin"
@@ -159,12 +141,12 @@ type (
 	}
 )
 
-// arguments are what stands in the brackets of a call, a filter or a test.
+// arguments are the arguments in the brackets of a call, a filter or a test.
 type arguments struct {
 	args      []node
 	kwargs    []keyword
-	dynArgs   node // behind *, or nil
-	dynKwargs node // behind **, or nil
+	dynArgs   node // after *, or nil
+	dynKwargs node // after **, or nil
 }
 
 type keyword struct {
@@ -172,8 +154,8 @@ type keyword struct {
 	value node
 }
 
-// children calls visit with the direct children of n. The order matters to
-// the analysis of names, and is that of jinja2's nodes.
+// children calls visit with the direct children of n, in the order of jinja2's nodes. The analysis
+// of names depends on that order.
 func children(n node, visit func(node)) {
 	all := func(lists ...[]node) {
 		for _, list := range lists {
@@ -218,8 +200,6 @@ func children(n node, visit func(node)) {
 		visit(n.filter)
 	case *withStmt:
 		all(n.targets, n.values, n.body)
-	case *blockStmt:
-		all(n.body)
 	case *assignStmt:
 		some(n.target, n.value)
 	case *assignBlockStmt:
@@ -228,11 +208,6 @@ func children(n node, visit func(node)) {
 			visit(n.filter)
 		}
 		all(n.body)
-	case *autoescapeStmt:
-		some(n.value)
-		all(n.body)
-	case *loaderStmt:
-		some(n.source)
 	case *tupleExpr:
 		all(n.items)
 	case *listExpr:

@@ -1,6 +1,9 @@
 package jinja
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // callArgs are the arguments of a call.
 type callArgs struct {
@@ -9,11 +12,11 @@ type callArgs struct {
 	kw   *Dict // nil without keyword arguments
 }
 
-// A method is a function whose first argument is what it belongs to.
-type method func(in *interp, recv Value, a *callArgs) (Value, error)
+// A method is a function whose first argument is its receiver.
+type method func(in *interp, recv Value, a *callArgs) Value
 
-// call is Python's f(*args, **kw).
-func (in *interp) call(f Value, a *callArgs) (Value, error) {
+// call calls f, as f(*args, **kw) in Python.
+func (in *interp) call(f Value, a *callArgs) Value {
 	in.step(1)
 	switch f := f.(type) {
 	case *builtin:
@@ -25,27 +28,25 @@ func (in *interp) call(f Value, a *callArgs) (Value, error) {
 		return f.recurse(in, a)
 	case *joiner:
 		return f.call(a)
-	case *blockReference:
-		return f.call(in, a)
 	case *undefined:
-		return nil, in.failUndefined(f)
+		panic(in.failUndefined(f))
 	}
-	return nil, typeErrorf("'%s' object is not callable", f.typeName())
+	panic(typeErrorf("'%s' object is not callable", f.typeName()))
 }
 
 func isCallable(v Value) bool {
 	switch v.(type) {
-	case *builtin, *macro, *loopContext, *joiner, *blockReference, *undefined:
+	case *builtin, *macro, *loopContext, *joiner, *undefined:
 		return true
 	}
 	return false
 }
 
-// bind distributes the arguments over named parameters. A name that ends in
-// "?" may be missing; its value is then nil.
-func (a *callArgs) bind(params ...string) ([]Value, error) {
+// bind assigns the arguments to named parameters. A parameter whose name ends in "?" is optional;
+// its default is nil.
+func (a *callArgs) bind(params ...string) []Value {
 	if len(a.args) > len(params) {
-		return nil, typeErrorf("%s() takes at most %d arguments (%d given)", a.name, len(params), len(a.args))
+		panic(typeErrorf("%s() takes at most %d arguments (%d given)", a.name, len(params), len(a.args)))
 	}
 	out := make([]Value, len(params))
 	copy(out, a.args)
@@ -55,69 +56,70 @@ func (a *callArgs) bind(params ...string) ([]Value, error) {
 		if a.kw != nil {
 			if v, ok := a.kw.Get(name); ok {
 				if out[i] != nil {
-					return nil, typeErrorf("%s() got multiple values for argument '%s'", a.name, name)
+					panic(typeErrorf("%s() got multiple values for argument '%s'", a.name, name))
 				}
 				out[i] = v
 				used++
 			}
 		}
 		if out[i] == nil && name == p {
-			return nil, typeErrorf("%s() missing required argument '%s'", a.name, name)
+			panic(typeErrorf("%s() missing required argument '%s'", a.name, name))
 		}
 	}
 	if a.kw != nil && used < a.kw.Len() {
 		for _, e := range a.kw.entries {
-			if !hasParam(params, e.hash.text) {
-				return nil, typeErrorf("%s() got an unexpected keyword argument '%s'", a.name, clip(e.hash.text))
+			if !slices.ContainsFunc(params, func(p string) bool { return strings.TrimSuffix(p, "?") == e.hash.text }) {
+				panic(typeErrorf("%s() got an unexpected keyword argument '%s'", a.name, clip(e.hash.text)))
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
-func hasParam(params []string, name string) bool {
-	for _, p := range params {
-		if strings.TrimSuffix(p, "?") == name {
-			return true
-		}
-	}
-	return false
-}
-
-// positional checks a function that takes no keyword arguments, and pads its
-// arguments with nil up to most.
-func (a *callArgs) positional(least, most int) ([]Value, error) {
+// positional checks the arguments of a function that takes no keyword arguments, and pads them with
+// nil up to most.
+func (a *callArgs) positional(least, most int) []Value {
 	if a.kw != nil && a.kw.Len() > 0 {
-		return nil, typeErrorf("%s() takes no keyword arguments", a.name)
+		panic(typeErrorf("%s() takes no keyword arguments", a.name))
 	}
 	if n := len(a.args); n < least || n > most {
-		return nil, typeErrorf("%s() takes from %d to %d arguments (%d given)", a.name, least, most, n)
+		panic(typeErrorf("%s() takes from %d to %d arguments (%d given)", a.name, least, most, n))
 	}
 	out := make([]Value, most)
 	copy(out, a.args)
-	return out, nil
+	return out
 }
 
-// argStr is an argument that has to be a string.
-func (a *callArgs) argStr(v Value) (*Str, error) {
+// argStr returns an argument that must be a string.
+func (a *callArgs) argStr(v Value) *Str {
 	s, ok := v.(*Str)
 	if !ok {
-		return nil, typeErrorf("%s() argument must be str, not %s", a.name, v.typeName())
+		panic(typeErrorf("%s() argument must be str, not %s", a.name, v.typeName()))
 	}
-	return s, nil
+	return s
 }
 
-// argInt is an argument that has to be an integer; nil gives the default.
-func (a *callArgs) argInt(v Value, absent int) (int, error) {
+// argInt returns an argument that must be an integer, or the default for nil.
+func (a *callArgs) argInt(v Value, absent int) int {
 	if v == nil {
-		return absent, nil
+		return absent
 	}
 	n, ok := asInt(v)
 	if !ok {
-		return 0, typeErrorf("%s(): '%s' object cannot be interpreted as an integer", a.name, v.typeName())
+		panic(typeErrorf("%s(): '%s' object cannot be interpreted as an integer", a.name, v.typeName()))
 	}
-	return n.clamp(), nil
+	return n.clamp()
 }
 
-// argBool is an argument used for its truth; nil is false.
+// argIndent returns an argument that is a string, or a number of spaces.
+func (a *callArgs) argIndent(in *interp, v Value, absent int) *Str {
+	if s, ok := v.(*Str); ok {
+		return s
+	}
+	b := in.builder()
+	b.repeat(" ", a.argInt(v, absent), false)
+	return b.done()
+}
+
+// argBool returns the truth of an argument; nil is false.
 func argBool(v Value) bool { return v != nil && truth(v) }

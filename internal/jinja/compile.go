@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -16,24 +15,21 @@ const (
 
 // Compiled statements and expressions.
 type (
-	stmtCode func(fr *frame) (control, error)
-	exprCode func(fr *frame) (Value, error)
+	stmtCode func(fr *frame) control
+	exprCode func(fr *frame) Value
 )
 
-// A compiler turns the syntax tree into code.
+// A compiler compiles the syntax tree to code.
 type compiler struct {
-	name   string
-	blocks map[string]*blockCode
-	err    error // the first one
+	name string
+	err  error // the first one
 }
 
-// A region is where code is compiled: its scope and the function it is in.
+// A region is the context of compiled code: its scope and its function.
 type region struct {
 	fn      *function
 	symbols *symbols
-	// toplevel says that assignments are seen by blocks.
-	toplevel bool
-	// soft says that an unknown filter or test fails only when it is used.
+	// soft says that an unknown filter or test is an error only if it runs.
 	soft bool
 }
 
@@ -59,67 +55,24 @@ func (c *compiler) fail(line int, format string, args ...any) {
 	}
 }
 
-// code is a compiled function without parameters.
+// code is a compiled template.
 type code struct {
 	fn    *function
 	enter func(*frame)
-	self  *slot // of the variable self, or nil
-	super *slot // of the variable super, or nil
 	body  stmtCode
 }
 
-// A blockCode is a block and the line it stands on.
-type blockCode struct {
-	code
-	node *blockStmt
-}
-
 // compile compiles a template.
-func compile(name string, body []node) (*code, map[string]*blockCode, error) {
-	c := &compiler{name: name, blocks: map[string]*blockCode{}}
-	for _, n := range body {
-		c.findBlocks(n)
-	}
-	root := c.function(body, true, "self")
-	for _, b := range c.blocks {
-		b.code = c.function(b.node.body, false, "self", "super")
-	}
-	if c.err != nil {
-		return nil, nil, c.err
-	}
-	return &root, c.blocks, nil
-}
-
-func (c *compiler) findBlocks(n node) {
-	if b, ok := n.(*blockStmt); ok {
-		if c.blocks[b.name] != nil {
-			c.fail(b.line, "block '%s' defined twice", b.name)
-		}
-		c.blocks[b.name] = &blockCode{node: b}
-	}
-	children(n, c.findBlocks)
-}
-
-// function compiles the template or a block. Special are the variables that
-// it may have.
-func (c *compiler) function(body []node, toplevel bool, special ...string) code {
+func compile(name string, body []node) (*code, error) {
+	c := &compiler{name: name}
 	fn := newFunction(nil)
-	r := &region{fn: fn, symbols: newSymbols(nil, fn), toplevel: toplevel}
-	out := code{fn: fn}
-	used := reads(body, special...)
-	if used["self"] {
-		out.self = r.symbols.declare("self")
-	}
-	if used["super"] {
-		out.super = r.symbols.declare("super")
-	}
+	r := &region{fn: fn, symbols: newSymbols(nil, fn)}
 	r.symbols.visitAll(body)
-	out.enter = c.enter(r)
-	out.body = c.block(body, r)
-	return out
+	root := &code{fn, c.enter(r), c.block(body, r)}
+	return root, c.err
 }
 
-// enter makes the code that fills the variables of a scope.
+// enter returns the code that fills the variables of a scope.
 func (c *compiler) enter(r *region) func(*frame) {
 	type step struct {
 		to int
@@ -145,7 +98,7 @@ func (c *compiler) enter(r *region) func(*frame) {
 		for i := range steps {
 			switch s := &steps[i]; s.kind {
 			case loadResolve:
-				fr.slots[s.to] = fr.ctx.resolve(s.name)
+				fr.slots[s.to] = fr.in.resolve(s.name)
 			case loadAlias:
 				fr.slots[s.to] = fr.up(s.up).slots[s.alias.index]
 			case loadUndefined:
@@ -155,8 +108,7 @@ func (c *compiler) enter(r *region) func(*frame) {
 	}
 }
 
-// leave makes the code that clears the variables of a scope whose frame goes
-// on to be used.
+// leave returns the code that clears the variables of a scope whose frame stays in use.
 func (c *compiler) leave(r *region) func(*frame) {
 	var slots []int
 	for s := range r.symbols.loads {
@@ -170,7 +122,7 @@ func (c *compiler) leave(r *region) func(*frame) {
 	}
 }
 
-// block compiles statements that run one after the other.
+// block compiles statements that run in sequence.
 func (c *compiler) block(body []node, r *region) stmtCode {
 	var list []stmtCode
 	for _, n := range body {
@@ -180,51 +132,38 @@ func (c *compiler) block(body []node, r *region) stmtCode {
 	}
 	switch len(list) {
 	case 0:
-		return func(*frame) (control, error) { return proceed, nil }
+		return func(*frame) control { return proceed }
 	case 1:
 		return list[0]
 	}
-	return func(fr *frame) (control, error) {
+	return func(fr *frame) control {
 		for _, s := range list {
-			if ctl, err := s(fr); err != nil || ctl != proceed {
-				return ctl, err
+			if ctl := s(fr); ctl != proceed {
+				return ctl
 			}
 		}
-		return proceed, nil
+		return proceed
 	}
 }
 
-// at wraps a statement so that errors name its line.
+// at wraps a statement so that errors name its line. After an error the line stays set.
 func at(line int, s stmtCode) stmtCode {
-	return func(fr *frame) (control, error) {
+	return func(fr *frame) control {
 		fr.in.step(1)
-		ctl, err := s(fr)
-		if err != nil {
-			locate(err, line)
-		}
-		return ctl, err
+		before := fr.in.line
+		fr.in.line = line
+		ctl := s(fr)
+		fr.in.line = before
+		return ctl
 	}
 }
 
-// locate gives an error the line of the innermost statement it left.
-func locate(err error, line int) {
-	var failed *RuntimeError
-	var raised *RaiseError
-	switch {
-	case errors.As(err, &failed):
-		if failed.Line == 0 {
-			failed.Line = line
-		}
-	case errors.As(err, &raised):
-		if raised.Line == 0 {
-			raised.Line = line
-		}
-	}
-}
-
-// simple makes a statement of code that cannot end a loop.
-func simple(line int, f func(fr *frame) error) stmtCode {
-	return at(line, func(fr *frame) (control, error) { return proceed, f(fr) })
+// simple returns a statement for code that cannot end a loop.
+func simple(line int, f func(fr *frame)) stmtCode {
+	return at(line, func(fr *frame) control {
+		f(fr)
+		return proceed
+	})
 }
 
 func (c *compiler) stmt(n node, r *region) stmtCode {
@@ -247,61 +186,43 @@ func (c *compiler) stmt(n node, r *region) stmtCode {
 		return c.filterStmt(n, r)
 	case *withStmt:
 		return c.withStmt(n, r)
-	case *blockStmt:
-		return c.blockStmt(n, r)
-	case *autoescapeStmt:
-		return c.autoescape(n, r)
-	case *loaderStmt:
-		return c.loader(n, r)
 	case *breakStmt:
 		if r.fn.loops == 0 {
 			c.fail(n.line, "'break' outside loop")
 		}
-		return func(*frame) (control, error) { return breakLoop, nil }
+		return func(*frame) control { return breakLoop }
 	case *continueStmt:
 		if r.fn.loops == 0 {
 			c.fail(n.line, "'continue' not properly in loop")
 		}
-		return func(*frame) (control, error) { return continueLoop, nil }
+		return func(*frame) control { return continueLoop }
 	}
 	panic(fmt.Sprintf("jinja: no such statement: %T", n))
 }
 
 func (c *compiler) output(n *outputStmt, r *region) stmtCode {
-	parts := make([]func(fr *frame) error, len(n.nodes))
+	parts := make([]func(fr *frame), len(n.nodes))
 	for i, part := range n.nodes {
 		if text, ok := part.(*textExpr); ok {
-			parts[i] = func(fr *frame) error { fr.in.print(text.text); return nil }
+			parts[i] = func(fr *frame) { fr.in.print(text.text) }
 			continue
 		}
 		value := c.expr(part, r)
-		parts[i] = func(fr *frame) error {
-			v, err := value(fr)
-			if err != nil {
-				locate(err, n.lines[i])
-				return err
-			}
+		parts[i] = func(fr *frame) {
+			fr.in.line = n.lines[i]
+			v := value(fr)
 			s, isStr := v.(*Str)
-			switch {
-			case fr.in.autoescape:
-				s, err = fr.in.escapeValue(v)
-			case !isStr:
-				s, err = fr.in.str(v)
+			if !isStr {
+				s = fr.in.str(v)
 			}
-			if err == nil {
-				fr.in.print(s)
-			}
-			return err
+			fr.in.print(s)
 		}
 	}
-	return simple(n.line, func(fr *frame) error {
+	return simple(n.line, func(fr *frame) {
 		fr.in.step(len(parts))
 		for _, p := range parts {
-			if err := p(fr); err != nil {
-				return err
-			}
+			p(fr)
 		}
-		return nil
 	})
 }
 
@@ -317,14 +238,10 @@ func (c *compiler) ifStmt(n *ifStmt, r *region) stmtCode {
 		branches = append(branches, branch{c.expr(elif.test, soft), c.block(elif.body, soft)})
 	}
 	otherwise := c.block(n.orElse, soft)
-	return at(n.line, func(fr *frame) (control, error) {
+	return at(n.line, func(fr *frame) control {
 		for i := range branches {
 			fr.in.step(1)
-			v, err := branches[i].test(fr)
-			if err != nil {
-				return proceed, err
-			}
-			if truth(v) {
+			if truth(branches[i].test(fr)) {
 				return branches[i].body(fr)
 			}
 		}
@@ -333,52 +250,37 @@ func (c *compiler) ifStmt(n *ifStmt, r *region) stmtCode {
 }
 
 // An assigner stores a value in a target.
-type assigner func(fr *frame, v Value) error
+type assigner func(fr *frame, v Value)
 
-// target compiles the target of an assignment. Names at the top level of the
-// template are also made known to its blocks.
+// target compiles the target of an assignment.
 func (c *compiler) target(n node, r *region) assigner {
 	switch n := n.(type) {
 	case *nameExpr:
 		to := r.symbols.find(n.name)
 		up := r.fn.depth - to.fn.depth
-		if !r.toplevel {
-			return func(fr *frame, v Value) error {
-				fr.up(up).slots[to.index] = v
-				return nil
-			}
-		}
-		return func(fr *frame, v Value) error {
+		return func(fr *frame, v Value) {
 			fr.up(up).slots[to.index] = v
-			fr.ctx.export(n.name, v)
-			return nil
 		}
 	case *nsRefExpr:
 		get := c.variable(n.name, r)
 		key := String(n.attr, true)
-		return func(fr *frame, v Value) error {
+		return func(fr *frame, v Value) {
 			ns, ok := get(fr).(*namespace)
 			if !ok {
-				return errNotNamespace()
+				panic(errNotNamespace())
 			}
-			return fr.in.set(ns.attrs, key, v)
+			fr.in.set(ns.attrs, key, v)
 		}
 	case *tupleExpr:
 		targets := make([]assigner, len(n.items))
 		for i, item := range n.items {
 			targets[i] = c.target(item, r)
 		}
-		return func(fr *frame, v Value) error {
-			items, err := fr.in.unpack(v, len(targets))
-			if err != nil {
-				return err
-			}
+		return func(fr *frame, v Value) {
+			items := fr.in.unpack(v, len(targets))
 			for i, t := range targets {
-				if err := t(fr, items[i]); err != nil {
-					return err
-				}
+				t(fr, items[i])
 			}
-			return nil
 		}
 	}
 	panic(fmt.Sprintf("jinja: no such target: %T", n))
@@ -398,16 +300,12 @@ func (c *compiler) assign(n *assignStmt, r *region) stmtCode {
 		}
 		return false
 	})
-	return simple(n.line, func(fr *frame) error {
+	return simple(n.line, func(fr *frame) {
 		for _, get := range spaces {
 			if _, ok := get(fr).(*namespace); !ok {
-				return errNotNamespace()
+				panic(errNotNamespace())
 			}
 		}
-		v, err := value(fr)
-		if err != nil {
-			return err
-		}
-		return target(fr, v)
+		target(fr, value(fr))
 	})
 }

@@ -6,29 +6,27 @@ import "fmt"
 func (c *compiler) expr(n node, r *region) exprCode {
 	switch n := n.(type) {
 	case *constExpr:
-		return func(*frame) (Value, error) { return n.value, nil }
+		return func(*frame) Value { return n.value }
 	case *textExpr:
-		return func(*frame) (Value, error) { return n.text, nil }
+		return func(*frame) Value { return n.text }
 	case *nameExpr:
 		get, missing := c.variable(n.name, r), undefinedName(n.name)
-		return func(fr *frame) (Value, error) {
+		return func(fr *frame) Value {
 			fr.in.step(1)
 			if v := get(fr); v != nil {
-				return v, nil
+				return v
 			}
-			return missing, nil
+			return missing
 		}
 	case *tupleExpr:
 		items := c.exprs(n.items, r)
-		return func(fr *frame) (Value, error) {
-			vs, err := evalAll(fr, items)
-			return newTuple(vs...), err
+		return func(fr *frame) Value {
+			return newTuple(evalAll(fr, items)...)
 		}
 	case *listExpr:
 		items := c.exprs(n.items, r)
-		return func(fr *frame) (Value, error) {
-			vs, err := evalAll(fr, items)
-			return NewList(vs...), err
+		return func(fr *frame) Value {
+			return NewList(evalAll(fr, items)...)
 		}
 	case *dictExpr:
 		return c.dict(n, r)
@@ -42,19 +40,15 @@ func (c *compiler) expr(n node, r *region) exprCode {
 		return c.call(n, r)
 	case *getattrExpr:
 		v, name := c.expr(n.node, r), String(n.attr, true)
-		return func(fr *frame) (Value, error) {
+		return func(fr *frame) Value {
 			fr.in.step(1)
-			obj, err := v(fr)
-			if err != nil {
-				return nil, err
-			}
-			return fr.in.attribute(obj, name)
+			return fr.in.attribute(v(fr), name)
 		}
 	case *getitemExpr:
 		return c.getitem(n, r)
 	case *sliceExpr:
 		// Within a tuple of subscripts; nothing here can be indexed so.
-		return func(*frame) (Value, error) { return nil, typeErrorf("indices must be integers or slices, not tuple") }
+		return func(*frame) Value { panic(typeErrorf("indices must be integers or slices, not tuple")) }
 	case *concatExpr:
 		return c.concat(n, r)
 	case *compareExpr:
@@ -63,14 +57,11 @@ func (c *compiler) expr(n node, r *region) exprCode {
 		return c.binary(n, r)
 	case *unaryExpr:
 		v := c.expr(n.node, r)
-		return func(fr *frame) (Value, error) {
+		return func(fr *frame) Value {
 			fr.in.step(1)
-			x, err := v(fr)
-			if err != nil {
-				return nil, err
-			}
+			x := v(fr)
 			if n.op == "not" {
-				return Bool(!truth(x)), nil
+				return Bool(!truth(x))
 			}
 			return fr.in.unary(n.op, x)
 		}
@@ -86,24 +77,20 @@ func (c *compiler) exprs(nodes []node, r *region) []exprCode {
 	return out
 }
 
-func evalAll(fr *frame, codes []exprCode) ([]Value, error) {
+func evalAll(fr *frame, codes []exprCode) []Value {
 	fr.in.items(len(codes))
 	out := make([]Value, len(codes))
 	for i, code := range codes {
-		v, err := code(fr)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = v
+		out[i] = code(fr)
 	}
-	return out, nil
+	return out
 }
 
 // variable compiles the reading of a name, nil for one that is not set.
 func (c *compiler) variable(name string, r *region) func(fr *frame) Value {
 	from := r.symbols.find(name)
 	if from == nil {
-		return func(fr *frame) Value { return fr.ctx.resolve(name) }
+		return func(fr *frame) Value { return fr.in.resolve(name) }
 	}
 	up, index := r.fn.depth-from.fn.depth, from.index
 	if up == 0 {
@@ -114,41 +101,27 @@ func (c *compiler) variable(name string, r *region) func(fr *frame) Value {
 
 func (c *compiler) dict(n *dictExpr, r *region) exprCode {
 	keys, values := c.exprs(n.keys, r), c.exprs(n.values, r)
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		d := NewDict()
 		for i := range keys {
-			k, err := keys[i](fr)
-			if err != nil {
-				return nil, err
-			}
-			v, err := values[i](fr)
-			if err != nil {
-				return nil, err
-			}
-			if err := fr.in.set(d, k, v); err != nil {
-				return nil, err
-			}
+			fr.in.set(d, keys[i](fr), values[i](fr))
 		}
-		return d, nil
+		return d
 	}
 }
 
 func (c *compiler) cond(n *condExpr, r *region) exprCode {
 	soft := r.softened()
 	test, then := c.expr(n.test, soft), c.expr(n.then, soft)
-	other := func(*frame) (Value, error) {
-		return undefinedHint(fmt.Sprintf("the inline if-expression on line %d evaluated to false and no else section was defined.", n.line)), nil
+	other := func(*frame) Value {
+		return undefinedHint(fmt.Sprintf("the inline if-expression on line %d evaluated to false and no else section was defined.", n.line))
 	}
 	if n.other != nil {
 		other = c.expr(n.other, soft)
 	}
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		fr.in.step(1)
-		v, err := test(fr)
-		if err != nil {
-			return nil, err
-		}
-		if truth(v) {
+		if truth(test(fr)) {
 			return then(fr)
 		}
 		return other(fr)
@@ -156,7 +129,7 @@ func (c *compiler) cond(n *condExpr, r *region) exprCode {
 }
 
 // arguments compiles the arguments of a call.
-func (c *compiler) arguments(a *arguments, r *region) func(fr *frame) (*callArgs, error) {
+func (c *compiler) arguments(a *arguments, r *region) func(fr *frame) *callArgs {
 	args := c.exprs(a.args, r)
 	type kwarg struct {
 		key   *Str
@@ -173,68 +146,46 @@ func (c *compiler) arguments(a *arguments, r *region) func(fr *frame) (*callArgs
 	if a.dynKwargs != nil {
 		dynKwargs = c.expr(a.dynKwargs, r)
 	}
-	return func(fr *frame) (*callArgs, error) {
+	return func(fr *frame) *callArgs {
 		out := &callArgs{}
-		var err error
 		if len(args) > 0 {
-			if out.args, err = evalAll(fr, args); err != nil {
-				return nil, err
-			}
+			out.args = evalAll(fr, args)
 		}
 		if dynArgs != nil {
-			v, err := dynArgs(fr)
-			if err != nil {
-				return nil, err
-			}
-			more, err := fr.in.collect(v)
-			if err != nil {
-				return nil, typeErrorf("argument after * must be an iterable, not %s", v.typeName())
-			}
-			out.args = append(out.args, more...)
+			out.args = append(out.args, fr.in.collect(dynArgs(fr))...)
 		}
 		if len(kwargs) == 0 && dynKwargs == nil {
-			return out, nil
+			return out
 		}
 		out.kw = NewDict()
 		fr.in.items(3 * len(kwargs))
 		for _, kw := range kwargs {
-			v, err := kw.value(fr)
-			if err != nil {
-				return nil, err
-			}
 			fr.in.scan(len(kw.key.s))
-			out.kw.put(stringKey(kw.key.s), kw.key, v)
+			out.kw.put(stringKey(kw.key.s), kw.key, kw.value(fr))
 		}
 		if dynKwargs != nil {
-			v, err := dynKwargs(fr)
-			if err != nil {
-				return nil, err
-			}
-			if err := addKeywords(fr.in, out.kw, v); err != nil {
-				return nil, err
-			}
+			addKeywords(fr.in, out.kw, dynKwargs(fr))
 		}
-		return out, nil
+		return out
 	}
 }
 
 // addKeywords adds the entries of a mapping behind ** to keyword arguments.
-func addKeywords(in *interp, kw *Dict, v Value) error {
+func addKeywords(in *interp, kw *Dict, v Value) {
 	d, ok := v.(*Dict)
 	if !ok {
-		return typeErrorf("argument after ** must be a mapping, not %s", v.typeName())
+		panic(typeErrorf("argument after ** must be a mapping, not %s", v.typeName()))
 	}
 	in.rehash(d)
 	for _, e := range d.entries {
 		if _, ok := e.key.(*Str); !ok {
-			return typeErrorf("keywords must be strings")
+			panic(typeErrorf("keywords must be strings"))
 		}
 		if kw.find(e.hash) >= 0 {
-			return typeErrorf("got multiple values for keyword argument %s", in.reprText(e.key))
+			panic(typeErrorf("got multiple values for keyword argument %s", in.reprText(e.key)))
 		}
 		kw.put(e.hash, e.key, e.value)
 	}
-	return nil
 }
 
 func (c *compiler) call(n *callExpr, r *region) exprCode {
@@ -243,30 +194,19 @@ func (c *compiler) call(n *callExpr, r *region) exprCode {
 		return c.methodCall(attr, args, r)
 	}
 	f := c.expr(n.node, r)
-	return func(fr *frame) (Value, error) {
-		fv, err := f(fr)
-		if err != nil {
-			return nil, err
-		}
-		a, err := args(fr)
-		if err != nil {
-			return nil, err
-		}
-		return fr.in.call(fv, a)
+	return func(fr *frame) Value {
+		return fr.in.call(f(fr), args(fr))
 	}
 }
 
 // methodCall compiles obj.name(...). It spares the bound method where obj is a
 // string or a dict, as it mostly is.
-func (c *compiler) methodCall(n *getattrExpr, args func(*frame) (*callArgs, error), r *region) exprCode {
+func (c *compiler) methodCall(n *getattrExpr, args func(*frame) *callArgs, r *region) exprCode {
 	obj, name := c.expr(n.node, r), String(n.attr, true)
 	strMethod, dictMethod := strMethods[n.attr], dictMethods[n.attr]
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		fr.in.step(2)
-		v, err := obj(fr)
-		if err != nil {
-			return nil, err
-		}
+		v := obj(fr)
 		var m method
 		switch v.(type) {
 		case *Str:
@@ -275,20 +215,9 @@ func (c *compiler) methodCall(n *getattrExpr, args func(*frame) (*callArgs, erro
 			m = dictMethod
 		}
 		if m == nil || n.attr[0] == '_' {
-			fv, err := fr.in.attribute(v, name)
-			if err != nil {
-				return nil, err
-			}
-			a, err := args(fr)
-			if err != nil {
-				return nil, err
-			}
-			return fr.in.call(fv, a)
+			return fr.in.call(fr.in.attribute(v, name), args(fr))
 		}
-		a, err := args(fr)
-		if err != nil {
-			return nil, err
-		}
+		a := args(fr)
 		a.name = n.attr
 		return m(fr.in, v, a)
 	}
@@ -298,50 +227,34 @@ func (c *compiler) methodCall(n *getattrExpr, args func(*frame) (*callArgs, erro
 func (c *compiler) filter(n *filterExpr, r *region) exprCode {
 	v := c.expr(n.node, r)
 	apply := c.applyFilter(n, r)
-	return func(fr *frame) (Value, error) {
-		x, err := v(fr)
-		if err != nil {
-			return nil, err
-		}
-		return apply(fr, x)
+	return func(fr *frame) Value {
+		return apply(fr, v(fr))
 	}
 }
 
 // blockFilter compiles a chain of filters applied to the text of a block.
-func (c *compiler) blockFilter(n *filterExpr, r *region) func(fr *frame, text Value) (Value, error) {
+func (c *compiler) blockFilter(n *filterExpr, r *region) func(fr *frame, text Value) Value {
 	apply := c.applyFilter(n, r)
 	if n.node == nil {
-		return func(fr *frame, text Value) (Value, error) {
-			if fr.in.autoescape {
-				text = asSafe(text.(*Str))
-			}
-			return apply(fr, text)
-		}
+		return apply
 	}
 	before := c.blockFilter(n.node.(*filterExpr), r)
-	return func(fr *frame, text Value) (Value, error) {
-		v, err := before(fr, text)
-		if err != nil {
-			return nil, err
-		}
-		return apply(fr, v)
+	return func(fr *frame, text Value) Value {
+		return apply(fr, before(fr, text))
 	}
 }
 
-func (c *compiler) applyFilter(n *filterExpr, r *region) func(fr *frame, v Value) (Value, error) {
+func (c *compiler) applyFilter(n *filterExpr, r *region) func(fr *frame, v Value) Value {
 	f, known := filters[n.name]
 	if !known && !r.soft {
-		c.fail(n.line, "No filter named '%s'.", clip(n.name))
+		c.fail(n.line, "%s", unknownName("filter", n.name, filters))
 	}
 	args := c.arguments(&n.arguments, r)
-	return func(fr *frame, v Value) (Value, error) {
+	return func(fr *frame, v Value) Value {
 		fr.in.step(1)
-		a, err := args(fr)
-		if err != nil {
-			return nil, err
-		}
+		a := args(fr)
 		if !known {
-			return nil, raise(classRuntime, "No filter named '%s' found.", clip(n.name))
+			panic(raise(classRuntime, "%s", unknownName("filter", n.name, filters)))
 		}
 		a.name = n.name
 		return f(fr.in, v, a)
@@ -351,25 +264,18 @@ func (c *compiler) applyFilter(n *filterExpr, r *region) func(fr *frame, v Value
 func (c *compiler) test(n *testExpr, r *region) exprCode {
 	t, known := tests[n.name]
 	if !known && !r.soft {
-		c.fail(n.line, "No test named '%s'.", clip(n.name))
+		c.fail(n.line, "%s", unknownName("test", n.name, tests))
 	}
 	v, args := c.expr(n.node, r), c.arguments(&n.arguments, r)
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		fr.in.step(1)
-		x, err := v(fr)
-		if err != nil {
-			return nil, err
-		}
-		a, err := args(fr)
-		if err != nil {
-			return nil, err
-		}
+		x := v(fr)
+		a := args(fr)
 		if !known {
-			return nil, raise(classRuntime, "No test named '%s' found.", clip(n.name))
+			panic(raise(classRuntime, "%s", unknownName("test", n.name, tests)))
 		}
 		a.name = n.name
-		holds, err := t(fr.in, x, a)
-		return Bool(holds), err
+		return Bool(t(fr.in, x, a))
 	}
 }
 
@@ -378,37 +284,24 @@ func (c *compiler) getitem(n *getitemExpr, r *region) exprCode {
 	s, isSlice := n.arg.(*sliceExpr)
 	if !isSlice {
 		key := c.expr(n.arg, r)
-		return func(fr *frame) (Value, error) {
+		return func(fr *frame) Value {
 			fr.in.step(1)
-			obj, err := v(fr)
-			if err != nil {
-				return nil, err
-			}
-			k, err := key(fr)
-			if err != nil {
-				return nil, err
-			}
-			return fr.in.subscript(obj, k)
+			return fr.in.subscript(v(fr), key(fr))
 		}
 	}
 	var parts [3]exprCode
 	for i, part := range []node{s.start, s.stop, s.step} {
-		parts[i] = func(*frame) (Value, error) { return None, nil }
+		parts[i] = func(*frame) Value { return None }
 		if part != nil {
 			parts[i] = c.expr(part, r)
 		}
 	}
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		fr.in.step(1)
-		obj, err := v(fr)
-		if err != nil {
-			return nil, err
-		}
+		obj := v(fr)
 		var at [3]Value
 		for i, part := range parts {
-			if at[i], err = part(fr); err != nil {
-				return nil, err
-			}
+			at[i] = part(fr)
 		}
 		return fr.in.sliceOf(obj, at[0], at[1], at[2])
 	}
@@ -417,50 +310,24 @@ func (c *compiler) getitem(n *getitemExpr, r *region) exprCode {
 // concat compiles ~, which joins the string forms of its operands.
 func (c *compiler) concat(n *concatExpr, r *region) exprCode {
 	nodes := c.exprs(n.nodes, r)
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		in := fr.in
 		in.items(len(nodes))
 		parts := make([]*Str, len(nodes))
-		markup := false
 		for i, code := range nodes {
-			v, err := code(fr)
-			if err != nil {
-				return nil, err
-			}
-			if in.autoescape {
-				parts[i], err = in.softStr(v)
-				markup = markup || err == nil && parts[i].safe
-			} else {
-				parts[i], err = in.str(v)
-			}
-			if err != nil {
-				return nil, err
-			}
+			parts[i] = in.str(code(fr))
 		}
-		if markup {
-			for i := range parts {
-				parts[i] = in.escape(parts[i])
-			}
-		}
-		out := in.concat(parts...)
-		out.safe = markup
-		return out, nil
+		return in.concat(parts...)
 	}
 }
 
 func (c *compiler) compare(n *compareExpr, r *region) exprCode {
 	first, operands := c.expr(n.first, r), c.exprs(n.operands, r)
-	return func(fr *frame) (Value, error) {
-		left, err := first(fr)
-		if err != nil {
-			return nil, err
-		}
+	return func(fr *frame) Value {
+		left := first(fr)
 		for i, code := range operands {
 			fr.in.step(1)
-			right, err := code(fr)
-			if err != nil {
-				return nil, err
-			}
+			right := code(fr)
 			var holds bool
 			switch op := n.ops[i]; op {
 			case "==":
@@ -468,44 +335,36 @@ func (c *compiler) compare(n *compareExpr, r *region) exprCode {
 			case "!=":
 				holds = !fr.in.equal(left, right)
 			case "in":
-				holds, err = fr.in.contains(right, left)
+				holds = fr.in.contains(right, left)
 			case "notin":
-				holds, err = fr.in.contains(right, left)
+				holds = fr.in.contains(right, left)
 				holds = !holds
 			default:
-				holds, err = fr.in.order(op, left, right)
+				holds = fr.in.order(op, left, right)
 			}
-			if err != nil || !holds {
-				return Bool(false), err
+			if !holds {
+				return Bool(false)
 			}
 			left = right
 		}
-		return Bool(true), nil
+		return Bool(true)
 	}
 }
 
 func (c *compiler) binary(n *binaryExpr, r *region) exprCode {
 	left, right := c.expr(n.left, r), c.expr(n.right, r)
 	if n.op == "and" || n.op == "or" {
-		return func(fr *frame) (Value, error) {
+		return func(fr *frame) Value {
 			fr.in.step(1)
-			v, err := left(fr)
-			if err != nil || truth(v) == (n.op == "or") {
-				return v, err
+			v := left(fr)
+			if truth(v) == (n.op == "or") {
+				return v
 			}
 			return right(fr)
 		}
 	}
-	return func(fr *frame) (Value, error) {
+	return func(fr *frame) Value {
 		fr.in.step(1)
-		a, err := left(fr)
-		if err != nil {
-			return nil, err
-		}
-		b, err := right(fr)
-		if err != nil {
-			return nil, err
-		}
-		return fr.in.binary(n.op, a, b)
+		return fr.in.binary(n.op, left(fr), right(fr))
 	}
 }

@@ -4,10 +4,7 @@ package jinja
 // item; its condition runs in a frame of its own, for it may be asked about
 // the next item while the body still works on this one.
 func (c *compiler) forStmt(n *forStmt, r *region) stmtCode {
-	extended := n.recursive || reads(n.body, "loop")["loop"] || containsNode(n, func(m node) bool {
-		b, ok := m.(*blockStmt)
-		return ok && b.scoped
-	})
+	extended := n.recursive || reads(n.body, "loop")["loop"]
 	containsNode(n, func(m node) bool {
 		if name, ok := m.(*nameExpr); ok && name.ctx == store && name.name == "loop" {
 			c.fail(name.line, "Can't assign to special loop variable in for-loop target")
@@ -41,33 +38,21 @@ func (c *compiler) forStmt(n *forStmt, r *region) stmtCode {
 	}
 	iter := c.expr(n.iter, r)
 	if !n.recursive {
-		return at(n.line, func(fr *frame) (control, error) {
-			v, err := iter(fr)
-			if err != nil {
-				return proceed, err
-			}
-			return l.run(fr, fr, v, nil, 0)
+		return at(n.line, func(fr *frame) control {
+			return l.run(fr, fr, iter(fr), nil, 0)
 		})
 	}
-	return simple(n.line, func(fr *frame) error {
-		v, err := iter(fr)
-		if err != nil {
-			return err
-		}
-		var recurse func(v Value, depth int) (*Str, error)
-		recurse = func(v Value, depth int) (*Str, error) {
+	return simple(n.line, func(fr *frame) {
+		v := iter(fr)
+		var recurse func(v Value, depth int) *Str
+		recurse = func(v Value, depth int) *Str {
 			fr.in.enter()
 			defer fr.in.leave()
-			return fr.in.capture(func() error {
-				_, err := l.run(fr.in.frame(inner.fn, fr, fr.ctx), fr, v, recurse, depth)
-				return err
+			return fr.in.capture(func() {
+				l.run(fr.in.frame(inner.fn, fr), fr, v, recurse, depth)
 			})
 		}
-		text, err := recurse(v, 0)
-		if err == nil {
-			fr.in.print(text)
-		}
-		return err
+		fr.in.print(recurse(v, 0))
 	})
 }
 
@@ -89,49 +74,34 @@ type loopTest struct {
 }
 
 // filter iterates over the items of v for which the test holds.
-func (t *loopTest) filter(outer *frame, v Value) (*generator, error) {
-	next, err := outer.in.iterate(v)
-	if err != nil {
-		return nil, err
-	}
+func (t *loopTest) filter(outer *frame, v Value) *generator {
+	next := outer.in.iterate(v)
 	var fr *frame
-	return outer.in.newGenerator("loop_filter", func() (Value, bool, error) {
+	return outer.in.newGenerator(func() (Value, bool) {
 		if fr == nil {
-			fr = outer.in.frame(t.fn, outer, outer.ctx)
+			fr = outer.in.frame(t.fn, outer)
 			t.enter(fr)
 		}
 		for {
-			item, ok, err := next()
-			if !ok || err != nil {
-				return nil, false, err
+			item, ok := next()
+			if !ok {
+				return nil, false
 			}
-			if err := t.target(fr, item); err != nil {
-				return nil, false, err
-			}
-			holds, err := t.holds(fr)
-			if err != nil {
-				return nil, false, err
-			}
-			if truth(holds) {
-				return item, true, nil
+			t.target(fr, item)
+			if truth(t.holds(fr)) {
+				return item, true
 			}
 		}
-	}), nil
+	})
 }
 
 // run runs the loop over v in the frame fr, which is within outer.
-func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) (*Str, error), depth int) (control, error) {
+func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) *Str, depth int) control {
 	if l.test != nil {
-		chosen, err := l.test.filter(outer, v)
-		if err != nil {
-			return proceed, err
-		}
+		chosen := l.test.filter(outer, v)
 		v = chosen
 	}
-	next, err := fr.in.iterate(v)
-	if err != nil {
-		return proceed, err
-	}
+	next := fr.in.iterate(v)
 	var loop *loopContext
 	if l.loopSlot >= 0 {
 		loop = &loopContext{iterable: v, next: next, index0: -1, recurseInto: recurse, depth0: depth}
@@ -141,25 +111,17 @@ func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) (*Str
 	// part runs unless some pass reached its end.
 	finished := false
 	for {
-		item, ok, err := next()
-		if err != nil {
-			return proceed, err
-		}
+		item, ok := next()
 		if !ok {
 			break
 		}
 		fr.in.step(1)
-		if err := l.target(fr, item); err != nil {
-			return proceed, err
-		}
+		l.target(fr, item)
 		if loop != nil {
 			fr.slots[l.loopSlot] = loop
 		}
 		l.enter(fr)
-		ctl, err := l.body(fr)
-		if err != nil {
-			return proceed, err
-		}
+		ctl := l.body(fr)
 		if ctl == breakLoop {
 			break
 		}
@@ -169,7 +131,7 @@ func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) (*Str
 	if !finished && l.orElse != nil {
 		return l.orElse(fr)
 	}
-	return proceed, nil
+	return proceed
 }
 
 // A loopContext is the variable loop.
@@ -182,51 +144,47 @@ type loopContext struct {
 	ahead         Value // the next item, read early
 	current, prev Value
 	changedTo     Value
-	recurseInto   func(Value, int) (*Str, error)
+	recurseInto   func(Value, int) *Str
 	depth0        int
 }
 
 func (*loopContext) typeName() string { return "LoopContext" }
 
 // advance moves to the next item.
-func (l *loopContext) advance() (Value, bool, error) {
+func (l *loopContext) advance() (Value, bool) {
 	item := l.ahead
 	if item == nil {
 		var ok bool
-		var err error
-		if item, ok, err = l.next(); !ok || err != nil {
-			return nil, false, err
+		if item, ok = l.next(); !ok {
+			return nil, false
 		}
 	}
 	l.ahead = nil
 	l.index0++
 	l.prev, l.current = l.current, item
-	return item, true, nil
+	return item, true
 }
 
 // peek returns the next item without moving, nil at the end.
-func (l *loopContext) peek() (Value, error) {
+func (l *loopContext) peek() Value {
 	if l.ahead == nil {
-		item, ok, err := l.next()
-		if !ok || err != nil {
-			return nil, err
+		item, ok := l.next()
+		if !ok {
+			return nil
 		}
 		l.ahead = item
 	}
-	return l.ahead, nil
+	return l.ahead
 }
 
 // count is the number of items, for which an iterator is read to its end.
-func (l *loopContext) count(in *interp) (int, error) {
+func (l *loopContext) count(in *interp) int {
 	if l.counted {
-		return l.size, nil
+		return l.size
 	}
 	n, ok := in.length(l.iterable)
 	if !ok {
-		rest, err := in.collect(&generator{next: l.next})
-		if err != nil {
-			return 0, err
-		}
+		rest := in.collect(&generator{next: l.next})
 		n = len(rest) + l.index0 + 1
 		if l.ahead != nil {
 			n++
@@ -234,85 +192,75 @@ func (l *loopContext) count(in *interp) (int, error) {
 		l.next = in.counted(len(rest), func(i int) Value { return rest[i] })
 	}
 	l.size, l.counted = n, true
-	return n, nil
+	return n
 }
 
-func (l *loopContext) attr(in *interp, name string) (Value, bool, error) {
+func (l *loopContext) attr(in *interp, name string) (Value, bool) {
 	switch name {
 	case "index":
-		return templateInt(l.index0 + 1), true, nil
+		return templateInt(l.index0 + 1), true
 	case "index0":
-		return templateInt(l.index0), true, nil
+		return templateInt(l.index0), true
 	case "first":
-		return Bool(l.index0 == 0), true, nil
+		return Bool(l.index0 == 0), true
 	case "last":
-		next, err := l.peek()
-		return Bool(next == nil), true, err
+		return Bool(l.peek() == nil), true
 	case "length", "revindex", "revindex0":
-		n, err := l.count(in)
+		n := l.count(in)
 		switch name {
 		case "revindex":
 			n -= l.index0
 		case "revindex0":
 			n -= l.index0 + 1
 		}
-		return templateInt(n), true, err
+		return templateInt(n), true
 	case "depth":
-		return templateInt(l.depth0 + 1), true, nil
+		return templateInt(l.depth0 + 1), true
 	case "depth0":
-		return templateInt(l.depth0), true, nil
+		return templateInt(l.depth0), true
 	case "previtem":
 		if l.index0 == 0 {
-			return undefinedHint("there is no previous item"), true, nil
+			return undefinedHint("there is no previous item"), true
 		}
-		return l.prev, true, nil
+		return l.prev, true
 	case "nextitem":
-		next, err := l.peek()
+		next := l.peek()
 		if next == nil {
-			return undefinedHint("there is no next item"), true, err
+			return undefinedHint("there is no next item"), true
 		}
-		return next, true, nil
+		return next, true
 	case "cycle":
-		return &builtin{name: name, recv: l, call: l.cycle}, true, nil
+		return &builtin{name: name, recv: l, call: l.cycle}, true
 	case "changed":
-		return &builtin{name: name, recv: l, call: l.changed}, true, nil
+		return &builtin{name: name, recv: l, call: l.changed}, true
 	}
-	return nil, false, nil
+	return nil, false
 }
 
-func (l *loopContext) cycle(_ *interp, a *callArgs) (Value, error) {
+func (l *loopContext) cycle(_ *interp, a *callArgs) Value {
 	if len(a.args) == 0 {
-		return nil, typeErrorf("no items for cycling given")
+		panic(typeErrorf("no items for cycling given"))
 	}
-	args, err := a.positional(1, len(a.args))
-	if err != nil {
-		return nil, err
-	}
-	return args[l.index0%len(args)], nil
+	args := a.positional(1, len(a.args))
+	return args[l.index0%len(args)]
 }
 
-func (l *loopContext) changed(in *interp, a *callArgs) (Value, error) {
-	args, err := a.positional(0, len(a.args))
-	if err != nil {
-		return nil, err
-	}
+func (l *loopContext) changed(in *interp, a *callArgs) Value {
+	args := a.positional(0, len(a.args))
 	now := newTuple(args...)
 	if l.changedTo != nil && in.equal(l.changedTo, now) {
-		return Bool(false), nil
+		return Bool(false)
 	}
 	l.changedTo = now
-	return Bool(true), nil
+	return Bool(true)
 }
 
 // recurse renders the body of a recursive loop over other items.
-func (l *loopContext) recurse(_ *interp, a *callArgs) (Value, error) {
+func (l *loopContext) recurse(_ *interp, a *callArgs) Value {
 	a.name = "loop"
-	args, err := a.bind("iterable")
-	if err != nil {
-		return nil, err
-	}
+	args := a.bind("iterable")
 	if l.recurseInto == nil {
-		return nil, typeErrorf("The loop must have the 'recursive' marker to be called recursively.")
+		panic(typeErrorf("The loop must have the 'recursive' marker to be called recursively."))
 	}
 	return l.recurseInto(args[0], l.depth0+1)
 }

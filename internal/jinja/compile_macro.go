@@ -28,32 +28,6 @@ type macro struct {
 
 func (*macro) typeName() string { return "Macro" }
 
-func (m *macro) attr(in *interp, name string) (Value, bool, error) {
-	switch name {
-	case "name":
-		if m.def.name == "" {
-			return None, true, nil
-		}
-		return &Str{s: m.def.name, tmpl: true}, true, nil
-	case "arguments":
-		in.items(8 * len(m.def.params))
-		names := make([]Value, len(m.def.params))
-		for i, p := range m.def.params {
-			names[i] = &Str{s: p.name, tmpl: true}
-		}
-		return newTuple(names...), true, nil
-	case "caller":
-		return Bool(m.def.caller != nil || m.def.explicit), true, nil
-	case "catch_kwargs":
-		return Bool(m.def.kwargs != nil), true, nil
-	case "catch_varargs":
-		return Bool(m.def.varargs != nil), true, nil
-	case "explicit_caller":
-		return Bool(m.def.explicit), true, nil
-	}
-	return nil, false, nil
-}
-
 func (c *compiler) macro(name string, line int, args, defaults, body []node, r *region) *macroCode {
 	inner := r.innerFunction()
 	analyze := func() {
@@ -101,9 +75,9 @@ func (c *compiler) macro(name string, line int, args, defaults, body []node, r *
 func (c *compiler) macroStmt(n *macroStmt, r *region) stmtCode {
 	def := c.macro(n.name, n.line, n.args, n.defaults, n.body, r)
 	target := c.target(&nameExpr{n.line, n.name, store}, r)
-	return simple(n.line, func(fr *frame) error {
+	return simple(n.line, func(fr *frame) {
 		fr.in.items(2)
-		return target(fr, &macro{def, fr})
+		target(fr, &macro{def, fr})
 	})
 }
 
@@ -111,48 +85,34 @@ func (c *compiler) macroStmt(n *macroStmt, r *region) stmtCode {
 // generation block, which is a call block for a function that only calls it.
 func (c *compiler) callStmt(n *callStmt, r *region) stmtCode {
 	def := c.macro("", n.line, n.args, n.defaults, n.body, r)
-	invoke := func(fr *frame, caller *macro) (Value, error) { return fr.in.call(caller, &callArgs{}) }
+	invoke := func(fr *frame, caller *macro) Value { return fr.in.call(caller, &callArgs{}) }
 	if n.call != nil {
 		f := c.expr(n.call.node, r)
 		args := c.arguments(&n.call.arguments, r)
-		invoke = func(fr *frame, caller *macro) (Value, error) {
-			fv, err := f(fr)
-			if err != nil {
-				return nil, err
-			}
-			a, err := args(fr)
-			if err != nil {
-				return nil, err
-			}
+		invoke = func(fr *frame, caller *macro) Value {
+			fv := f(fr)
+			a := args(fr)
 			if a.kw == nil {
 				a.kw = NewDict()
 			}
 			if _, twice := a.kw.Get("caller"); twice {
-				return nil, typeErrorf("got multiple values for keyword argument 'caller'")
+				panic(typeErrorf("got multiple values for keyword argument 'caller'"))
 			}
 			a.kw.Set("caller", caller)
 			return fr.in.call(fv, a)
 		}
 	}
-	return simple(n.line, func(fr *frame) error {
-		v, err := invoke(fr, &macro{def, fr})
-		if err != nil {
-			return err
-		}
-		s, err := fr.in.str(v)
-		if err == nil {
-			fr.in.print(s)
-		}
-		return err
+	return simple(n.line, func(fr *frame) {
+		fr.in.print(fr.in.str(invoke(fr, &macro{def, fr})))
 	})
 }
 
 // call runs the macro: arguments by position, then by name, then defaults.
-func (m *macro) call(in *interp, a *callArgs) (Value, error) {
+func (m *macro) call(in *interp, a *callArgs) Value {
 	in.enter()
 	defer in.leave()
 	def := m.def
-	fr := in.frame(def.fn, m.outer, m.outer.ctx)
+	fr := in.frame(def.fn, m.outer)
 	kw := NewDict()
 	if a.kw != nil {
 		kw = in.clone(a.kw)
@@ -181,17 +141,16 @@ func (m *macro) call(in *interp, a *callArgs) (Value, error) {
 		fr.slots[def.kwargs.index] = kw
 	} else if kw.Len() > 0 {
 		if _, ok := kw.Get("caller"); ok {
-			return nil, typeErrorf("macro '%s' was invoked with two values for the special caller argument. This is most likely a bug.", def.name)
+			panic(typeErrorf("macro '%s' was invoked with two values for the special caller argument. This is most likely a bug.", def.name))
 		}
-		return nil, typeErrorf("macro '%s' takes no keyword argument %s", def.name, in.reprText(kw.entries[0].key))
+		panic(typeErrorf("macro '%s' takes no keyword argument %s", def.name, in.reprText(kw.entries[0].key)))
 	}
 	if rest := a.args[min(len(def.params), len(a.args)):]; def.varargs != nil {
 		fr.slots[def.varargs.index] = newTuple(rest...)
 	} else if len(rest) > 0 {
-		return nil, typeErrorf("macro '%s' takes not more than %d argument(s)", def.name, len(def.params))
+		panic(typeErrorf("macro '%s' takes not more than %d argument(s)", def.name, len(def.params)))
 	}
-	autoescape := in.autoescape
-	out, err := in.capture(func() error {
+	return in.capture(func() {
 		def.enter(fr)
 		for _, p := range def.params {
 			if fr.slots[p.slot.index] != nil {
@@ -200,19 +159,9 @@ func (m *macro) call(in *interp, a *callArgs) (Value, error) {
 			fr.slots[p.slot.index] = p.undefine
 			if p.absent != nil {
 				fr.slots[p.slot.index] = nil
-				v, err := p.absent(fr)
-				if err != nil {
-					return err
-				}
-				fr.slots[p.slot.index] = v
+				fr.slots[p.slot.index] = p.absent(fr)
 			}
 		}
-		_, err := def.body(fr)
-		return err
+		def.body(fr)
 	})
-	if err != nil {
-		return nil, err
-	}
-	out.safe = autoescape
-	return out, nil
 }

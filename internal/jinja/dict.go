@@ -2,13 +2,11 @@ package jinja
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 )
 
-// A Dict is a mapping that keeps the order of insertion. Keys are equal as in
-// Python: 1, 1.0 and True are one key.
+// A Dict is a mapping in insertion order. Keys are equal as in Python: 1, 1.0 and True are one key.
 type Dict struct {
 	entries []entry
 	index   map[dictKey]int // only for more than linearDict entries
@@ -20,8 +18,7 @@ type entry struct {
 	hash  dictKey
 }
 
-// linearDict is the number of entries up to which looking at each is faster
-// than a map.
+// linearDict is the number of entries up to which a linear search is faster than a map.
 const linearDict = 8
 
 func (*Dict) typeName() string { return "dict" }
@@ -32,8 +29,7 @@ func NewDict() *Dict { return &Dict{} }
 // Len returns the number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
 
-// Set stores v under a key that counts as the caller's text. A key that is
-// there already keeps its place.
+// Set stores v under a key that counts as the caller's text. An existing key keeps its position.
 func (d *Dict) Set(key string, v Value) {
 	k := String(key, false)
 	d.put(stringKey(k.s), k, v)
@@ -81,7 +77,7 @@ func (d *Dict) put(k dictKey, key, v Value) {
 	}
 }
 
-// remove takes an entry out of a dict of keyword arguments.
+// remove removes an entry from a dict of keyword arguments.
 func (in *interp) remove(d *Dict, key string) (Value, bool) {
 	in.probe(stringKey(key))
 	i := d.find(stringKey(key))
@@ -100,10 +96,10 @@ func (in *interp) remove(d *Dict, key string) (Value, bool) {
 	return v, true
 }
 
-// probe charges looking k up.
+// probe charges a look-up of k.
 func (in *interp) probe(k dictKey) { in.step(6 + len(k.text)/bytesPerStep) }
 
-// rehash charges the making of a dict with the entries of d.
+// rehash charges making a dict with the entries of d.
 func (in *interp) rehash(d *Dict) {
 	in.items(3 * d.Len())
 	for i := range d.entries {
@@ -124,18 +120,13 @@ func (in *interp) clone(d *Dict) *Dict {
 }
 
 // set stores v under any hashable key.
-func (in *interp) set(d *Dict, key, v Value) error {
-	k, err := in.hash(key)
-	if err != nil {
-		return err
-	}
+func (in *interp) set(d *Dict, key, v Value) {
+	k := in.hash(key)
 	in.items(3)
 	d.put(k, key, v)
-	return nil
 }
 
-// A dictKey is equal for two values exactly if Python takes them for the same
-// key.
+// A dictKey is equal for two values if and only if Python treats them as the same key.
 type dictKey struct {
 	kind byte
 	num  int64
@@ -145,49 +136,54 @@ type dictKey struct {
 
 func stringKey(s string) dictKey { return dictKey{kind: 's', text: s} }
 
-// hash returns the key under which v is stored. Mutable containers have none.
-// It charges for looking the key up as well.
-func (in *interp) hash(v Value) (dictKey, error) {
-	k, err := in.hashAt(v, 0)
-	in.probe(k)
-	return k, err
+// hash returns the key under which v is stored. Mutable containers have no key. It also charges the
+// look-up.
+func (in *interp) hash(v Value) dictKey {
+	k, ok := in.tryHash(v)
+	if !ok {
+		panic(typeErrorf("unhashable type: '%s'", v.typeName()))
+	}
+	return k
 }
 
-func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
+func (in *interp) tryHash(v Value) (dictKey, bool) {
+	k := in.hashAt(v, 0)
+	in.probe(k)
+	return k, k.kind != 0
+}
+
+// hashAt is the zero key for what has none.
+func (in *interp) hashAt(v Value, depth int) dictKey {
 	nesting(depth)
 	in.step(1)
 	switch v := v.(type) {
 	case *Str:
-		return stringKey(v.s), nil
+		return stringKey(v.s)
 	case Bool:
 		if v {
-			return dictKey{kind: 'n', num: 1}, nil
+			return dictKey{kind: 'n', num: 1}
 		}
-		return dictKey{kind: 'n'}, nil
+		return dictKey{kind: 'n'}
 	case Int:
-		if v.big == nil {
-			return dictKey{kind: 'n', num: v.small}, nil
+		if v.wide == "" {
+			return dictKey{kind: 'n', num: v.small}
 		}
-		return in.bigKey(v.big), nil
+		return dictKey{kind: 'b', text: v.wide}
 	case Float:
-		if math.IsInf(v.f, 0) || v.f != math.Trunc(v.f) {
-			return dictKey{kind: 'f', num: int64(math.Float64bits(v.f))}, nil
+		if v.f == math.Trunc(v.f) && v.f >= -1<<63 && v.f < 1<<63 {
+			return dictKey{kind: 'n', num: int64(v.f)}
 		}
-		if v.f >= -1<<63 && v.f < 1<<63 {
-			return dictKey{kind: 'n', num: int64(v.f)}, nil
-		}
-		b, _ := big.NewFloat(v.f).Int(nil)
-		return in.bigKey(b), nil
+		return dictKey{kind: 'f', num: int64(math.Float64bits(v.f))}
 	case noneValue:
-		return dictKey{kind: '0'}, nil
+		return dictKey{kind: '0'}
 	case *undefined:
-		return dictKey{kind: 'u'}, nil
+		return dictKey{kind: 'u'}
 	case *Tuple:
 		var b strings.Builder
 		for _, item := range v.items {
-			k, err := in.hashAt(item, depth+1)
-			if err != nil {
-				return dictKey{}, err
+			k := in.hashAt(item, depth+1)
+			if k.kind == 0 {
+				return k
 			}
 			in.grow(len(k.text) + 24)
 			b.WriteByte(k.kind)
@@ -199,21 +195,13 @@ func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
 			if k.ptr != nil {
 				// A tuple with a function or the like in it is a
 				// key only by its identity.
-				return dictKey{kind: 'p', ptr: v}, nil
+				return dictKey{kind: 'p', ptr: v}
 			}
 		}
-		return dictKey{kind: 't', text: b.String()}, nil
-	case *rangeValue:
-		return dictKey{kind: 'r', num: v.start, text: strconv.Itoa(v.length) + ":" + strconv.FormatInt(v.step, 10)}, nil
+		return dictKey{kind: 't', text: b.String()}
 	case *List, *Dict, *dictView:
 		in.step(stepsPerError)
-		return dictKey{}, typeErrorf("unhashable type: '%s'", v.typeName())
+		return dictKey{}
 	}
-	return dictKey{kind: 'p', ptr: v}, nil
-}
-
-// bigKey is the key of an integer beyond 64 bits.
-func (in *interp) bigKey(b *big.Int) dictKey {
-	in.grow(b.BitLen() / 8)
-	return dictKey{kind: 'b', num: int64(b.Sign()), text: string(b.Bytes())}
+	return dictKey{kind: 'p', ptr: v}
 }

@@ -1,21 +1,24 @@
-// Package jinja renders Jinja templates: the language of Python's jinja2 3.1
-// in the setting that Hugging Face transformers gives it for chat templates.
+// Package jinja renders Jinja templates: the part of Python's jinja2 3.1 that chat templates use,
+// in the environment of Hugging Face transformers.
 //
-// That setting is an immutable sandbox with trim_blocks and lstrip_blocks on,
-// the loop controls break and continue, the generation tag, a tojson filter
-// that writes what Python's json.dumps writes, and the functions
-// raise_exception and strftime_now. Values behave as Python's do: integers of
-// any size, ordered dicts, strings indexed by code point, undefined values
-// that print as nothing and fail in arithmetic.
+// That environment is an immutable sandbox with trim_blocks and lstrip_blocks on, the loop controls
+// break and continue, the generation tag, a tojson filter with the output of Python's json.dumps,
+// and the functions raise_exception and strftime_now. The package adds the filter from_json. Values
+// behave as in Python: ordered dicts, strings indexed by code point, undefined values that print as
+// nothing and fail in arithmetic.
 //
-// Two things differ from the original on purpose. Every string remembers
-// which of its bytes the template wrote and which came from the variables
-// (see Text), through every operator, filter and method. And a template is
-// untrusted: Limits bounds the steps, the memory, the depth and the output of
-// a rendering, so that no template can hang or exhaust the process.
+// All of jinja2's control flow is supported, with the filters, tests and methods that chat
+// templates call. Inheritance, percent formatting, and the filters for HTML, web addresses and
+// paragraphs are not supported: an unknown name is an error that shows the nearest known name.
+// Integer arithmetic has 64 bits; larger integers in JSON can be printed and compared. The filter
+// safe has no effect, since nothing escapes HTML.
 //
-// The package does not know what a chat is: messages, tools and roles are the
-// business of package chat. It loads no other templates, so include, import
-// and extends are errors, and it never escapes HTML by itself unless the
-// template asks for it with the autoescape tag.
+// Every string records which of its bytes come from the template and which from the variables (see
+// Text), through every operator, filter and method. A template is untrusted: Limits bounds the
+// steps, the memory, the depth and the output of a rendering, so that no template can hang or
+// exhaust the process.
+//
+// Below Parse and Render, errors are panics: the parser panics with its *SyntaxError, and rendering
+// with any of the errors of this package. Parse and Render return them. Messages, tools and roles
+// are handled by package chat.
 package jinja

@@ -3,31 +3,31 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// The kinds of failure. Every error of this package but a *CanceledError
-// matches one of them with errors.Is; the concrete types carry the details.
+// The kinds of failure. Every error of this package except *CanceledError matches one of them with
+// errors.Is; the concrete types hold the details.
 var (
-	// ErrSyntax means that the template does not compile.
+	// ErrSyntax reports that the template does not compile.
 	ErrSyntax = errors.New("jinja: template does not compile")
-	// ErrRuntime means that rendering failed as it would have failed in
-	// Python: a type error, a failed lookup, a value out of range.
+	// ErrRuntime reports that rendering failed as it would in Python: a type error, a failed
+	// lookup, a value out of range.
 	ErrRuntime = errors.New("jinja: rendering failed")
-	// ErrUndefined means that an undefined value was used where one is
-	// needed. Such errors match ErrRuntime as well.
+	// ErrUndefined reports the use of an undefined value where a value is needed. Such errors also
+	// match ErrRuntime.
 	ErrUndefined = errors.New("jinja: value is undefined")
-	// ErrSecurity means that the template asked for something the sandbox
-	// forbids. Such errors match ErrRuntime as well.
+	// ErrSecurity reports an operation that the sandbox forbids. Such errors also match ErrRuntime.
 	ErrSecurity = errors.New("jinja: forbidden by the sandbox")
-	// ErrRaised means that the template called raise_exception.
+	// ErrRaised reports that the template called raise_exception.
 	ErrRaised = errors.New("jinja: refused by the template")
-	// ErrLimit means that a bound in Limits was reached.
+	// ErrLimit reports that a bound in Limits was reached.
 	ErrLimit = errors.New("jinja: limit exceeded")
-	// ErrJSON means that FromJSON was given something that is not JSON.
+	// ErrJSON reports that the input of FromJSON is not JSON.
 	ErrJSON = errors.New("jinja: not JSON")
 )
 
-// A SyntaxError says where and why a template does not compile.
+// A SyntaxError reports where and why a template does not compile.
 type SyntaxError struct {
 	Name    string // the name given to Parse
 	Line    int    // from 1
@@ -66,8 +66,7 @@ func (e *RuntimeError) Is(target error) bool {
 	return false
 }
 
-// A RaiseError is what raise_exception returns: the template refused its
-// variables.
+// A RaiseError reports a call of raise_exception: the template rejected its variables.
 type RaiseError struct {
 	Name    string // the name given to Parse
 	Line    int    // of the refusing statement, from 1
@@ -94,8 +93,8 @@ func (e *LimitError) Error() string {
 // Unwrap makes a LimitError match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// A CanceledError means that the context ended before the rendering did, or that there is
-// no memory for it.
+// A CanceledError reports that the context ended before the rendering did, or that Limits.Reserve
+// failed.
 type CanceledError struct {
 	Err   error // of the context, or of Limits.Reserve
 	Cause error // of its end, which may be Err itself
@@ -117,7 +116,6 @@ const (
 	classZeroDiv   = "ZeroDivisionError"
 	classRuntime   = "TemplateRuntimeError"
 	classFilterArg = "FilterArgumentError"
-	classAssertion = "AssertionError"
 	classAttribute = "AttributeError"
 	classUndefined = "UndefinedError"
 	classSecurity  = "SecurityError"
@@ -134,13 +132,5 @@ func valueErrorf(format string, args ...any) error { return raise(classValue, fo
 // isClass reports whether err is a RuntimeError of one of the classes.
 func isClass(err error, classes ...string) bool {
 	var re *RuntimeError
-	if !errors.As(err, &re) {
-		return false
-	}
-	for _, c := range classes {
-		if re.Class == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &re) && slices.Contains(classes, re.Class)
 }

@@ -1,27 +1,23 @@
 package jinja
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 )
 
-func filterAbs(in *interp, v Value, a *callArgs) (Value, error) {
-	if _, err := a.positional(0, 0); err != nil {
-		return nil, err
-	}
+func filterAbs(_ *interp, v Value, a *callArgs) Value {
+	a.positional(0, 0)
 	if f, ok := v.(Float); ok {
-		return Float{math.Abs(f.f), f.tmpl}, nil
+		return Float{math.Abs(f.f), f.tmpl}
 	}
 	n, ok := asInt(v)
 	if !ok {
-		return nil, typeErrorf("bad operand type for abs(): '%s'", v.typeName())
+		panic(typeErrorf("bad operand type for abs(): '%s'", v.typeName()))
 	}
-	if n.sign() < 0 {
-		r, _ := in.negate(n)
-		return r, nil
+	if n.small < 0 {
+		return negate(n)
 	}
-	return n, nil
+	return n
 }
 
 // toFloat is Python's float(v).
@@ -37,86 +33,64 @@ func (in *interp) toFloat(v Value) (float64, error) {
 		}
 		return f, nil
 	}
-	f, ok, err := in.asFloat(v)
-	if err == nil && !ok {
+	f, ok := asFloat(v)
+	if !ok {
 		in.step(stepsPerError)
-		err = typeErrorf("float() argument must be a string or a real number, not '%s'", v.typeName())
+		return 0, typeErrorf("float() argument must be a string or a real number, not '%s'", v.typeName())
 	}
-	return f, err
+	return f, nil
 }
 
-func filterFloat(in *interp, v Value, a *callArgs) (Value, error) {
-	args, err := a.bind("default?")
-	if err != nil {
-		return nil, err
-	}
+func filterFloat(in *interp, v Value, a *callArgs) Value {
+	args := a.bind("default?")
 	f, err := in.toFloat(v)
 	switch {
 	case err == nil:
-		return Float{f, numberOrigin(v)}, nil
+		return Float{f, isTrusted(v)}
 	case !isClass(err, classType, classValue):
-		return nil, err
+		panic(err)
 	case args[0] == nil:
-		return Float{0, true}, nil
+		return Float{0, true}
 	}
-	return args[0], nil
+	return args[0]
 }
 
-// toInt is Python's int(v), or int(v, base) for a string.
-func (in *interp) toInt(v Value, base int) (Value, error) {
+// toInt is Python's int(v).
+func (in *interp) toInt(v Value) (Value, error) {
 	switch x := v.(type) {
 	case *undefined:
 		return nil, in.failUndefined(x)
 	case Float:
 		return truncate(x.f, x.tmpl)
 	case *Str:
-		if base < 0 || base == 1 || base > 36 {
-			return nil, valueErrorf("int() base must be >= 2 and <= 36, or 0")
-		}
-		n, ok, err := in.parseInt(x.s, base)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			in.step(stepsPerError)
-			return nil, valueErrorf("invalid literal for int() with base %d: %s", base, in.reprText(x))
-		}
-		return bigInt(n, x.trusted()), nil
+		return in.parseInt(x)
 	}
 	n, ok := asInt(v)
 	if !ok {
+		in.step(stepsPerError)
 		return nil, typeErrorf("int() argument must be a string, a bytes-like object or a real number, not '%s'", v.typeName())
 	}
 	return n, nil
 }
 
-func filterInt(in *interp, v Value, a *callArgs) (Value, error) {
-	args, err := a.bind("default?", "base?")
-	if err != nil {
-		return nil, err
-	}
-	base, err := a.argInt(args[1], 10)
-	if err != nil {
-		return nil, err
-	}
-	n, err := in.toInt(v, base)
-	if err == nil || !isClass(err, classType, classValue) {
-		return n, err
-	}
-	// So that "42.23" gives 42.
-	f, err := in.toFloat(v)
-	if err == nil {
-		n, err = truncate(f, isTrusted(v))
+func filterInt(in *interp, v Value, a *callArgs) Value {
+	args := a.bind("default?")
+	n, err := in.toInt(v)
+	if isClass(err, classType, classValue) {
+		var f float64
+		if f, err = in.toFloat(v); err == nil { // so that "42.23" gives 42
+			n, err = truncate(f, isTrusted(v))
+		}
 	}
 	switch {
 	case err == nil:
-		return n, nil
+		return n
 	case !isClass(err, classType, classValue, classOverflow):
-		return nil, err
+		panic(err)
 	case args[0] == nil:
-		return templateInt(0), nil
+		return templateInt(0)
 	}
-	return args[0], nil
+	return args[0]
 }
 
 func isTrusted(v Value) bool {
@@ -124,120 +98,37 @@ func isTrusted(v Value) bool {
 	return ok && s.trusted() || numberOrigin(v)
 }
 
-func filterRound(in *interp, v Value, a *callArgs) (Value, error) {
-	args, err := a.bind("precision?", "method?")
-	if err != nil {
-		return nil, err
+// filterRound rounds to a number of digits behind the point: halves to the
+// even digit, or up, or down.
+func filterRound(in *interp, v Value, a *callArgs) Value {
+	args := a.bind("precision?", "method?")
+	digits := a.argInt(args[0], 0)
+	in.needDefined(v)
+	f, ok := asFloat(v)
+	if !ok {
+		panic(typeErrorf("type %s doesn't define __round__ method", v.typeName()))
+	}
+	if digits < 0 || digits > 300 {
+		panic(valueErrorf("round() is for 0 to 300 digits, not %d", digits))
 	}
 	method := "common"
-	if s, ok := args[1].(*Str); ok {
-		method = s.s
+	if args[1] != nil {
+		method = a.argStr(args[1]).s
 	}
-	if _, ok := args[1].(*Str); args[1] != nil && !ok || method != "common" && method != "ceil" && method != "floor" {
-		return nil, raise(classFilterArg, "method must be common, ceil or floor")
+	if n, isInt := asInt(v); isInt && method == "common" {
+		return n
 	}
-	var precision Value = templateInt(0)
-	if args[0] != nil {
-		precision = args[0]
-	}
-	if u, ok := v.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
-	if method == "common" {
-		return in.round(v, precision)
-	}
-	scale, err := in.binary("**", templateInt(10), precision)
-	if err != nil {
-		return nil, err
-	}
-	scaled, err := in.binary("*", v, scale)
-	if err != nil {
-		return nil, err
-	}
-	var whole Value
-	if f, ok := scaled.(Float); ok {
-		r := math.Floor(f.f)
-		if method == "ceil" {
-			r = math.Ceil(f.f)
-		}
-		if whole, err = truncate(r, f.tmpl); err != nil {
-			return nil, err
-		}
-	} else if n, ok := asInt(scaled); ok {
-		whole = n
-	} else {
-		return nil, typeErrorf("must be real number, not %s", scaled.typeName())
-	}
-	return in.binary("/", whole, scale)
-}
-
-// round is Python's round(v, precision).
-func (in *interp) round(v, precision Value) (Value, error) {
-	p, ok := asInt(precision)
-	if !ok && precision != None {
-		return nil, typeErrorf("'%s' object cannot be interpreted as an integer", precision.typeName())
-	}
-	if f, isFloat := v.(Float); isFloat {
-		r, err := in.roundFloat(f.f, p.clamp())
-		if err != nil || ok {
-			return Float{r, f.tmpl}, err
-		}
-		return truncate(r, f.tmpl)
-	}
-	n, isInt := asInt(v)
-	if !isInt {
-		return nil, typeErrorf("type %s doesn't define __round__ method", v.typeName())
-	}
-	return in.roundInt(n, p.clamp()), nil
-}
-
-func filterFilesizeformat(in *interp, v Value, a *callArgs) (Value, error) {
-	args, err := a.bind("binary?")
-	if err != nil {
-		return nil, err
-	}
-	size, err := in.toFloat(v)
-	if err != nil {
-		return nil, err
-	}
-	in.chargeDecimal(size)
-	base, tail := 1000.0, "B"
-	prefixes := "kMGTPEZY"
-	if argBool(args[0]) {
-		base, tail, prefixes = 1024, "iB", "KMGTPEZY"
-	}
-	text := ""
-	switch {
-	case size == 1:
-		text = "1 Byte"
-	case size < base:
-		whole, err := truncate(size, false)
-		if err != nil {
-			return nil, err
-		}
-		digits, err := in.intText(whole.(Int))
-		if err != nil {
-			return nil, err
-		}
-		text = digits + " Bytes"
+	in.chargeDecimal(f)
+	scale := math.Pow10(digits)
+	switch method {
+	case "common":
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', digits, 64), 64)
+	case "ceil":
+		f = math.Ceil(f*scale) / scale
+	case "floor":
+		f = math.Floor(f*scale) / scale
 	default:
-		i, unit := 0, base*base
-		for i < len(prefixes)-1 && !(size < unit) {
-			i++
-			unit *= base
-		}
-		// Divided as the original does, so that it rounds alike.
-		text = fmt.Sprintf("%s %c%s", formatOneDigit(base*size/unit), prefixes[i], tail)
+		panic(raise(classFilterArg, "method must be common, ceil or floor"))
 	}
-	return &Str{s: text, tmpl: isTrusted(v)}, nil
-}
-
-func formatOneDigit(f float64) string {
-	switch {
-	case math.IsInf(f, 0):
-		return "inf"
-	case math.IsNaN(f):
-		return "nan"
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64)
+	return Float{f, numberOrigin(v)}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -28,6 +27,32 @@ func FromJSON(data []byte, trusted bool) (Value, error) {
 	}
 	return v, nil
 }
+
+// filterFromJSON reads a string as JSON. Its strings are the template's where
+// all of the text is.
+func filterFromJSON(in *interp, v Value, a *callArgs) Value {
+	a.bind()
+	in.needDefined(v)
+	s := a.argStr(v)
+	in.step(2 * len(s.s)) // it is read twice, byte by byte
+	values := 1
+	for i := range len(s.s) {
+		if strings.IndexByte(",:[{", s.s[i]) >= 0 {
+			values++
+		}
+	}
+	in.growTimes(values, jsonValueSize)
+	in.grow(2 * len(s.s))
+	out, err := FromJSON([]byte(s.s), s.trusted())
+	if err != nil {
+		panic(valueErrorf("from_json: %v", err))
+	}
+	return out
+}
+
+// jsonValueSize is the most memory that a value of JSON takes, its text aside:
+// an entry of a dict with its place in the index.
+const jsonValueSize = 256
 
 type jsonDecoder struct {
 	s       string
@@ -179,8 +204,7 @@ func (d *jsonDecoder) number() (Value, error) {
 	if n > maxIntDigits {
 		return nil, fmt.Errorf("an integer of %d digits; at most %d are allowed", n, maxIntDigits)
 	}
-	b, _ := new(big.Int).SetString(text, 10)
-	return bigInt(b, false), nil
+	return wideInt(text, false), nil
 }
 
 // str reads a string. Half a surrogate pair becomes U+FFFD.
@@ -248,13 +272,10 @@ func (d *jsonDecoder) escape() (rune, error) {
 }
 
 func (d *jsonDecoder) hex4() (rune, error) {
-	if d.i+4 > len(d.s) {
-		return 0, errors.New("short \\u escape")
-	}
-	n, err := strconv.ParseUint(d.s[d.i:d.i+4], 16, 16)
-	if err != nil {
-		return 0, errors.New("invalid \\u escape")
+	r, ok := hexDigits(d.s[d.i:], 4)
+	if !ok {
+		return 0, errors.New("short or invalid \\u escape")
 	}
 	d.i += 4
-	return rune(n), nil
+	return r, nil
 }

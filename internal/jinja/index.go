@@ -6,58 +6,47 @@ import (
 )
 
 // attribute is foo.name: an attribute of v, or else the item of that name.
-func (in *interp) attribute(v Value, name *Str) (Value, error) {
-	if u, ok := v.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
-	attr, ok, err := in.attributeOf(v, name.s)
-	if ok || err != nil {
-		return attr, err
+func (in *interp) attribute(v Value, name *Str) Value {
+	in.needDefined(v)
+	attr, ok := in.attributeOf(v, name.s)
+	if ok {
+		return attr
 	}
 	if item, ok := in.item(v, name); ok {
-		return item, nil
+		return item
 	}
-	return &undefined{obj: v, name: name}, nil
+	return &undefined{obj: v, name: name}
 }
 
 // subscript is foo[key]: an item of v, or else the attribute of that name.
-func (in *interp) subscript(v, key Value) (Value, error) {
-	if u, ok := v.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
+func (in *interp) subscript(v, key Value) Value {
+	in.needDefined(v)
 	if item, ok := in.item(v, key); ok {
-		return item, nil
-	}
-	if ref, ok := v.(*templateReference); ok {
-		return ref.block(key)
+		return item
 	}
 	if name, ok := key.(*Str); ok {
-		attr, ok, err := in.attributeOf(v, name.s)
-		if ok || err != nil {
-			return attr, err
+		attr, ok := in.attributeOf(v, name.s)
+		if ok {
+			return attr
 		}
 	}
-	return &undefined{obj: v, name: key}, nil
+	return &undefined{obj: v, name: key}
 }
 
 // attributeOf looks an attribute up. What the sandbox forbids is an undefined
 // value that fails when it is used.
-func (in *interp) attributeOf(v Value, name string) (Value, bool, error) {
+func (in *interp) attributeOf(v Value, name string) (Value, bool) {
 	in.scan(len(name))
-	attr, ok, err := in.findAttribute(v, name)
-	if !ok || err != nil {
-		return nil, false, err
-	}
-	if strings.HasPrefix(name, "_") || isMutator(v, name) {
+	if _, isNamespace := v.(*namespace); !isNamespace && (strings.HasPrefix(name, "__") || isMutator(v, name)) {
 		in.step(stepsPerError)
 		return &undefined{
 			hint:  "access to attribute '" + clip(name) + "' of '" + v.typeName() + "' object is unsafe.",
 			obj:   v,
 			name:  String(name, true),
 			class: classSecurity,
-		}, true, nil
+		}, true
 	}
-	return attr, true, nil
+	return in.findAttribute(v, name)
 }
 
 func isMutator(v Value, name string) bool {
@@ -76,38 +65,11 @@ func isMutator(v Value, name string) bool {
 	return false
 }
 
-// specialNames are the attributes that every Python object has.
-var specialNames = setOf("__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__",
-	"__getattribute__", "__getstate__", "__gt__", "__hash__", "__init__", "__init_subclass__", "__le__", "__lt__",
-	"__ne__", "__new__", "__reduce__", "__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__",
-	"__subclasshook__")
-
-// containerNames are those that every container has besides.
-var containerNames = setOf("__len__", "__getitem__", "__iter__", "__contains__")
-
-func setOf(names ...string) map[string]bool {
-	m := make(map[string]bool, len(names))
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
-}
-
-// findAttribute looks an attribute up regardless of the sandbox.
-func (in *interp) findAttribute(v Value, name string) (Value, bool, error) {
+// findAttribute looks up an attribute that the sandbox allows.
+func (in *interp) findAttribute(v Value, name string) (Value, bool) {
 	if ns, ok := v.(*namespace); ok {
 		attr, ok := ns.attrs.Get(name)
-		return attr, ok, nil
-	}
-	if isMutator(v, name) {
-		return None, true, nil
-	}
-	if strings.HasPrefix(name, "__") {
-		_, isContainer := size(v)
-		if _, isStr := v.(*Str); isStr {
-			isContainer = true
-		}
-		return None, specialNames[name] || isContainer && containerNames[name], nil
+		return attr, ok
 	}
 	switch v := v.(type) {
 	case *Str:
@@ -116,56 +78,34 @@ func (in *interp) findAttribute(v Value, name string) (Value, bool, error) {
 		return bind(v, name, dictMethods)
 	case *List:
 		return bind(v, name, sequenceMethods)
-	case *Tuple:
-		for i, n := range v.names {
-			if n == name {
-				return v.items[i], true, nil
-			}
-		}
-		if name == "copy" {
-			return nil, false, nil
-		}
+	case *Tuple, *rangeValue:
 		return bind(v, name, sequenceMethods)
-	case *rangeValue:
-		switch name {
-		case "start":
-			return Int{small: v.start, tmpl: v.tmpl}, true, nil
-		case "stop":
-			return Int{small: v.stop, tmpl: v.tmpl}, true, nil
-		case "step":
-			return Int{small: v.step, tmpl: v.tmpl}, true, nil
-		case "copy":
-			return nil, false, nil
-		}
-		return bind(v, name, sequenceMethods)
-	case Int, Bool, Float:
-		return numberAttribute(v, name)
 	case interface {
-		attr(in *interp, name string) (Value, bool, error)
+		attr(in *interp, name string) (Value, bool)
 	}:
 		return v.attr(in, name)
 	}
-	return nil, false, nil
+	return nil, false
 }
 
 // bind returns the method of v called name.
-func bind(v Value, name string, methods map[string]method) (Value, bool, error) {
+func bind(v Value, name string, methods map[string]method) (Value, bool) {
 	m, ok := methods[name]
 	if !ok {
-		return nil, false, nil
+		return nil, false
 	}
-	return &builtin{name: name, recv: v, call: func(in *interp, a *callArgs) (Value, error) {
+	return &builtin{name: name, recv: v, call: func(in *interp, a *callArgs) Value {
 		a.name = name
 		return m(in, v, a)
-	}}, true, nil
+	}}, true
 }
 
 // item is Python's v[key], false where Python raises a TypeError or a
 // LookupError.
 func (in *interp) item(v, key Value) (Value, bool) {
 	if d, ok := v.(*Dict); ok {
-		k, err := in.hash(key)
-		if err != nil {
+		k, ok := in.tryHash(key)
+		if !ok {
 			return nil, false
 		}
 		return d.get(k)
@@ -216,15 +156,15 @@ func (in *interp) char(s *Str, i int) (Value, bool) {
 
 // bounds turns the parts of a slice of a sequence of n items into a start, a
 // stop and a step, as Python's slice.indices.
-func (in *interp) bounds(start, stop, step Value, n int) (int, int, int, error) {
+func (in *interp) bounds(start, stop, step Value, n int) (int, int, int) {
 	by := 1
 	if step != None {
 		s, ok := asInt(step)
 		if !ok {
-			return 0, 0, 0, in.sliceError(step)
+			panic(in.sliceError(step))
 		}
-		if s.sign() == 0 {
-			return 0, 0, 0, valueErrorf("slice step cannot be zero")
+		if s.small == 0 {
+			panic(valueErrorf("slice step cannot be zero"))
 		}
 		by = s.clamp()
 	}
@@ -232,37 +172,32 @@ func (in *interp) bounds(start, stop, step Value, n int) (int, int, int, error) 
 	if by < 0 {
 		low, high = -1, n-1
 	}
-	at := func(v Value, absent int) (int, error) {
+	at := func(v Value, absent int) int {
 		if v == None {
-			return absent, nil
+			return absent
 		}
 		i, ok := asInt(v)
 		if !ok {
-			return 0, in.sliceError(v)
+			panic(in.sliceError(v))
 		}
 		k := i.clamp()
 		if k < 0 {
 			k += n
 		}
-		return max(low, min(high, k)), nil
+		return max(low, min(high, k))
 	}
 	first, last := low, high
 	if by < 0 {
 		first, last = high, low
 	}
-	i, err := at(start, first)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	j, err := at(stop, last)
-	return i, j, by, err
+	return at(start, first), at(stop, last), by
 }
 
 func (in *interp) sliceError(v Value) error {
 	if u, ok := v.(*undefined); ok && u.class == classSecurity {
-		return in.failUndefined(u)
+		panic(in.failUndefined(u))
 	}
-	return typeErrorf("slice indices must be integers or None or have an __index__ method")
+	panic(typeErrorf("slice indices must be integers or None or have an __index__ method"))
 }
 
 // sliceCount is the number of indices from i towards j by steps of by.
@@ -277,34 +212,29 @@ func sliceCount(i, j, by int) int {
 }
 
 // sliceOf is Python's v[start:stop:step].
-func (in *interp) sliceOf(v, start, stop, step Value) (Value, error) {
-	if u, ok := v.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
+func (in *interp) sliceOf(v, start, stop, step Value) Value {
+	in.needDefined(v)
 	n, ok := in.length(v)
 	if _, isDict := v.(*Dict); isDict {
-		return nil, typeErrorf("unhashable type: 'slice'")
+		panic(typeErrorf("unhashable type: 'slice'"))
 	}
 	if _, isView := v.(*dictView); !ok || isView {
-		return nil, typeErrorf("'%s' object is not subscriptable", v.typeName())
+		panic(typeErrorf("'%s' object is not subscriptable", v.typeName()))
 	}
-	i, j, by, err := in.bounds(start, stop, step, n)
-	if err != nil {
-		return nil, err
-	}
+	i, j, by := in.bounds(start, stop, step, n)
 	count := sliceCount(i, j, by)
 	switch v := v.(type) {
 	case *List:
-		return NewList(in.pick(v.items, i, by, count)...), nil
+		return NewList(in.pick(v.items, i, by, count)...)
 	case *Tuple:
-		return newTuple(in.pick(v.items, i, by, count)...), nil
+		return newTuple(in.pick(v.items, i, by, count)...)
 	case *rangeValue:
 		from := v.start + int64(i)*v.step
 		return &rangeValue{
 			start: from, stop: v.start + int64(j)*v.step, step: v.step * int64(by), length: count, tmpl: v.tmpl,
-		}, nil
+		}
 	}
-	return in.sliceStr(v.(*Str), n, i, by, count), nil
+	return in.sliceStr(v.(*Str), n, i, by, count)
 }
 
 // pick returns count items from index i on, every by-th. A stretch shares the
@@ -346,7 +276,5 @@ func (in *interp) sliceStr(s *Str, n, i, by, count int) *Str {
 		c := i + k*by
 		b.slice(s, starts[c], starts[c+1])
 	}
-	out := b.done()
-	out.safe = s.safe
-	return out
+	return b.done()
 }

@@ -3,153 +3,132 @@ package jinja
 import "unicode/utf8"
 
 // A nextFunc returns the next item of an iteration, or false at its end.
-type nextFunc func() (Value, bool, error)
+type nextFunc func() (Value, bool)
 
-// iterate starts an iteration over v. A generator continues where it stands.
-func (in *interp) iterate(v Value) (nextFunc, error) {
+// iterate starts an iteration over v. A generator continues at its position.
+func (in *interp) iterate(v Value) nextFunc {
 	i := 0
 	switch v := v.(type) {
 	case *List:
-		return in.counted(len(v.items), func(i int) Value { return v.items[i] }), nil
+		return in.counted(len(v.items), func(i int) Value { return v.items[i] })
 	case *Tuple:
-		return in.counted(len(v.items), func(i int) Value { return v.items[i] }), nil
+		return in.counted(len(v.items), func(i int) Value { return v.items[i] })
 	case *Dict:
-		return in.counted(v.Len(), func(i int) Value { return v.entries[i].key }), nil
+		return in.counted(v.Len(), func(i int) Value { return v.entries[i].key })
 	case *dictView:
-		return in.counted(v.dict.Len(), v.at), nil
+		return in.counted(v.dict.Len(), v.at)
 	case *rangeValue:
-		return in.counted(v.length, func(i int) Value { return v.at(i) }), nil
+		return in.counted(v.length, func(i int) Value { return v.at(i) })
 	case *Str:
-		return func() (Value, bool, error) {
+		return func() (Value, bool) {
 			if i >= len(v.s) {
-				return nil, false, nil
+				return nil, false
 			}
 			_, n := utf8.DecodeRuneInString(v.s[i:])
 			in.items(8)
-			c := plain(v.slice(i, i+n)) // even of markup
+			c := v.slice(i, i+n)
 			i += n
-			return c, true, nil
-		}, nil
+			return c, true
+		}
 	case *undefined:
-		return in.counted(0, nil), nil
+		return in.counted(0, nil)
 	case *generator:
-		return v.next, nil
+		return v.next
 	case *loopContext:
-		return func() (Value, bool, error) {
-			item, ok, err := v.advance()
-			if !ok || err != nil {
-				return nil, false, err
+		return func() (Value, bool) {
+			item, ok := v.advance()
+			if !ok {
+				return nil, false
 			}
-			return newTuple(item, v), true, nil
-		}, nil
+			return newTuple(item, v), true
+		}
 	}
-	return nil, typeErrorf("'%s' object is not iterable", v.typeName())
+	panic(typeErrorf("'%s' object is not iterable", v.typeName()))
 }
 
 func (in *interp) counted(n int, at func(int) Value) nextFunc {
 	i := 0
-	return func() (Value, bool, error) {
+	return func() (Value, bool) {
 		if i >= n {
-			return nil, false, nil
+			return nil, false
 		}
 		in.step(1)
 		i++
-		return at(i - 1), true, nil
+		return at(i - 1), true
 	}
 }
 
-// each calls f with every item of v until f returns false or an error.
-func (in *interp) each(v Value, f func(Value) (bool, error)) error {
-	next, err := in.iterate(v)
-	if err != nil {
-		return err
-	}
+// each calls f with every item of v until f returns false.
+func (in *interp) each(v Value, f func(Value) bool) {
+	next := in.iterate(v)
 	for {
-		item, ok, err := next()
-		if !ok || err != nil {
-			return err
-		}
-		if more, err := f(item); err != nil || !more {
-			return err
+		if item, ok := next(); !ok || !f(item) {
+			return
 		}
 	}
 }
 
 // collect returns the items of v in a new slice.
-func (in *interp) collect(v Value) ([]Value, error) {
+func (in *interp) collect(v Value) []Value {
 	switch v := v.(type) {
 	case *List:
 		in.items(len(v.items))
-		return append([]Value(nil), v.items...), nil
+		return append([]Value(nil), v.items...)
 	case *Tuple:
 		in.items(len(v.items))
-		return append([]Value(nil), v.items...), nil
+		return append([]Value(nil), v.items...)
 	}
 	var out []Value
-	err := in.each(v, func(item Value) (bool, error) {
+	in.each(v, func(item Value) bool {
 		in.items(1)
 		out = append(out, item)
-		return true, nil
+		return true
 	})
-	return out, err
+	return out
 }
 
-// reversed is Python's reversed(v).
-func (in *interp) reversed(v Value) (*generator, error) {
+// reversed iterates over v from its end.
+func (in *interp) reversed(v Value) nextFunc {
 	var n int
 	var at func(int) Value
-	kind := "reversed"
 	switch v := v.(type) {
 	case *List:
-		n, at, kind = len(v.items), func(i int) Value { return v.items[i] }, "list_reverseiterator"
+		n, at = len(v.items), func(i int) Value { return v.items[i] }
 	case *Tuple:
 		n, at = len(v.items), func(i int) Value { return v.items[i] }
 	case *Dict:
-		n, at, kind = v.Len(), func(i int) Value { return v.entries[i].key }, "dict_reversekeyiterator"
+		n, at = v.Len(), func(i int) Value { return v.entries[i].key }
 	case *dictView:
-		n, at, kind = v.dict.Len(), v.at, v.kind[:len("dict_")]+"reverse"+v.kind[len("dict_"):len(v.kind)-1]+"iterator"
+		n, at = v.dict.Len(), v.at
 	case *rangeValue:
-		n, at, kind = v.length, func(i int) Value { return v.at(i) }, "range_iterator"
-	case *Str:
-		chars, err := in.collect(v)
-		if err != nil {
-			return nil, err
-		}
-		n, at = len(chars), func(i int) Value { return chars[i] }
-	case *undefined:
+		n, at = v.length, func(i int) Value { return v.at(i) }
 	default:
-		return nil, typeErrorf("'%s' object is not reversible", v.typeName())
+		items := in.collect(v)
+		n, at = len(items), func(i int) Value { return items[i] }
 	}
-	next := in.counted(n, func(i int) Value { return at(n - 1 - i) })
-	return &generator{next: next, kind: kind}, nil
+	return in.counted(n, func(i int) Value { return at(n - 1 - i) })
 }
 
-// unpack returns exactly n items of v, as assignment to n targets needs them.
-func (in *interp) unpack(v Value, n int) ([]Value, error) {
+// unpack returns exactly n items of v, for an assignment to n targets.
+func (in *interp) unpack(v Value, n int) []Value {
 	in.step(n)
 	if t, ok := v.(*Tuple); ok && len(t.items) == n {
-		return t.items, nil
+		return t.items
 	}
-	next, err := in.iterate(v)
-	if err != nil {
-		return nil, typeErrorf("cannot unpack non-iterable %s object", v.typeName())
-	}
+	next := in.iterate(v)
 	out := make([]Value, 0, n)
 	for {
-		item, ok, err := next()
-		if err != nil {
-			return nil, err
-		}
+		item, ok := next()
 		if !ok {
 			break
 		}
 		if len(out) == n {
-			return nil, valueErrorf("too many values to unpack (expected %d)", n)
+			panic(valueErrorf("too many values to unpack (expected %d)", n))
 		}
 		out = append(out, item)
 	}
 	if len(out) < n {
-		return nil, valueErrorf("not enough values to unpack (expected %d, got %d)", n, len(out))
+		panic(valueErrorf("not enough values to unpack (expected %d, got %d)", n, len(out)))
 	}
-	return out, nil
+	return out
 }

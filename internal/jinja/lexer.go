@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -359,7 +358,7 @@ func (l *lexer) word(rest string) error {
 	if isDigitByte(rest[0]) {
 		if l.pos == 0 || l.src[l.pos-1] != '.' {
 			if n := floatLength(rest); n > 0 {
-				f, _ := strconv.ParseFloat(strings.ReplaceAll(rest[:n], "_", ""), 64) // infinite where it is too large
+				f, _ := strconv.ParseFloat(rest[:n], 64) // infinite where it is too large
 				l.tokens = append(l.tokens, token{tokFloat, rest[:n], l.line, Float{f, true}})
 				l.advance(n)
 				return nil
@@ -383,37 +382,16 @@ func (l *lexer) word(rest string) error {
 	return nil
 }
 
-// digitsLength is the length of the digits of a base at the start of s, with
-// single underscores between them.
-func digitsLength(s string, base int) int {
-	n := 0
-	for n < len(s) {
-		i := n
-		if s[i] == '_' && n > 0 {
-			i++
-		}
-		if i == len(s) || !isBaseDigit(s[i], base) {
-			break
-		}
-		n = i + 1
-	}
-	return n
-}
-
-func isBaseDigit(c byte, base int) bool {
-	if c |= 0x20; base == 16 && c >= 'a' && c <= 'f' {
-		return true
-	}
-	return c >= '0' && int(c-'0') < min(base, 10)
-}
+// digitsLength is the length of the digits at the start of s.
+func digitsLength(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 // floatLength is the length of a number with a point or an exponent at the
 // start of s, or 0.
 func floatLength(s string) int {
-	n := digitsLength(s, 10)
+	n := digitsLength(s)
 	isFloat := false
 	if n < len(s) && s[n] == '.' {
-		if d := digitsLength(s[n+1:], 10); d > 0 {
+		if d := digitsLength(s[n+1:]); d > 0 {
 			n += 1 + d
 			isFloat = true
 		}
@@ -423,7 +401,7 @@ func floatLength(s string) int {
 		if i < len(s) && (s[i] == '+' || s[i] == '-') {
 			i++
 		}
-		if d := digitsLength(s[i:], 10); d > 0 {
+		if d := digitsLength(s[i:]); d > 0 {
 			return i + d
 		}
 	}
@@ -434,33 +412,13 @@ func floatLength(s string) int {
 }
 
 func (l *lexer) integer(rest string) error {
-	base, skip := 10, 0
-	if rest[0] == '0' && len(rest) > 1 {
-		if b := map[byte]int{'b': 2, 'o': 8, 'x': 16}[rest[1]|0x20]; b != 0 {
-			// An underscore may follow the prefix.
-			digits := strings.TrimPrefix(rest[2:], "_")
-			if digitsLength(digits, b) > 0 {
-				base, skip = b, len(rest)-len(digits)
-			}
-		}
+	digits := rest[:digitsLength(rest)]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits[0] == '0' && n > 0 {
+		return l.fail("invalid integer %s: it is decimal, without zeros before it, and of 64 bits", clip(digits))
 	}
-	n := skip + digitsLength(rest[skip:], base)
-	if base == 10 && rest[0] == '0' {
-		n = 1 // zeros alone may follow a leading zero
-		for n < len(rest) && (rest[n] == '0' || rest[n] == '_' && n+1 < len(rest) && rest[n+1] == '0') {
-			n++
-		}
-	}
-	digits := strings.ReplaceAll(rest[skip:n], "_", "")
-	if len(digits) > maxIntDigits {
-		return l.fail("an integer of %d digits; at most %d are allowed", len(digits), maxIntDigits)
-	}
-	b, ok := new(big.Int).SetString(digits, base)
-	if !ok {
-		return l.fail("invalid integer %s", clip(rest[:n]))
-	}
-	l.tokens = append(l.tokens, token{tokInteger, rest[:n], l.line, bigInt(b, true)})
-	l.advance(n)
+	l.tokens = append(l.tokens, token{tokInteger, digits, l.line, Int{small: n, tmpl: true}})
+	l.advance(len(digits))
 	return nil
 }
 

@@ -2,16 +2,15 @@ package jinja
 
 import "context"
 
-// Limits bounds what one rendering may use. A zero field means its default.
-// The figures are totals over the rendering, not what is alive at one moment,
-// so they bound the time as well as the space.
+// Limits bounds the resources of one rendering. A zero field means its default. The figures are
+// totals over the rendering, not peaks, so they bound time as well as space.
 type Limits struct {
 	Steps  int64 // units of work, of some 20 ns each: an expression, an item, 16 bytes searched; 30 million
 	Memory int64 // bytes of strings and containers the template makes; 512 MiB
 	Output int64 // bytes of text rendered; 64 MiB
 	Depth  int64 // nested calls of macros, recursive loops and filters; 200
-	// Reserve is asked for room before the template makes more, some tens of kibibytes at a
-	// time; its error ends the rendering as a [CanceledError]. nil: nobody is asked.
+	// Reserve is called before the template takes more memory, some tens of kibibytes at a time.
+	// Its error ends the rendering as a [CanceledError]. It may be nil.
 	Reserve func(bytes int) error
 }
 
@@ -32,8 +31,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 const (
-	// maxNesting bounds the nesting of values that are printed, compared,
-	// hashed or decoded, where Python would reach its recursion limit.
+	// maxNesting bounds the nesting of values that are printed, compared, hashed or decoded. Python
+	// would reach its recursion limit.
 	maxNesting = 500
 	// maxSource is the length of the longest template, in bytes.
 	maxSource = 1 << 20
@@ -42,33 +41,26 @@ const (
 	// maxTagDepth bounds the nesting of tags; Python allows 100 levels of
 	// indentation in what jinja2 compiles a template to.
 	maxTagDepth = 100
-	// maxIntBits bounds integers; a power beyond it is refused before it
-	// is computed.
-	maxIntBits = 1 << 17
-	// maxIntDigits is the longest decimal integer Python converts from or
-	// to text.
+	// maxIntDigits is the largest number of digits of an integer in JSON, as in Python.
 	maxIntDigits = 4300
 	// maxRange is the length of the longest range the sandbox allows.
 	maxRange = 100000
-	// bytesPerStep is how much of a string is copied, searched or compared
-	// in one step. Work that looks at each character counts one step for
-	// every byte of it.
+	// bytesPerStep is the number of bytes of a string that one step copies, searches or compares.
+	// Work that reads each character counts one step per byte.
 	bytesPerStep = 16
-	// stepsPerLook is how many steps pass between two looks at the context.
+	// stepsPerLook is the number of steps between two checks of the context.
 	stepsPerLook = 4096
-	// stepsPerError is the making of an error that need not end a rendering.
+	// stepsPerError is the cost in steps of making an error that need not end a rendering.
 	stepsPerError = 16
-	// valueSize is what one item of a container is counted as, in bytes.
+	// valueSize is the size in bytes of one item of a container.
 	valueSize = 16
 )
 
-// A meter counts what a rendering uses. Reaching a bound panics with a
-// *LimitError, and the end of the context with a *CanceledError, which Render
-// recovers: every operation charges the meter, and threading an error through
-// each of them would hide what they compute.
+// A meter counts the resources of a rendering. It panics with a *LimitError at a bound and with a
+// *CanceledError at the end of the context.
 //
-// What allocates is charged before it does, and what reads after every short
-// stretch of its work, so that no operation runs long behind the meter's back.
+// Allocations are charged before they happen. Reads are charged after every short stretch of work,
+// so that no operation runs long without a check.
 type meter struct {
 	ctx    context.Context
 	limits Limits
@@ -79,7 +71,7 @@ type meter struct {
 	depth  int64
 }
 
-// reserveBytes is how much memory is asked for at once.
+// reserveBytes is the number of bytes that one call of Limits.Reserve asks for.
 const reserveBytes = 64 << 10
 
 // step charges n steps.

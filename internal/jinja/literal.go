@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -29,39 +28,23 @@ func unescapeLiteral(s string) (text, message string) {
 			i++
 			continue
 		}
-		switch {
-		case c == '\n':
+		switch c {
+		case '\n':
 			i++
-		case c >= '0' && c <= '7':
-			n := 1
-			for n < 3 && i+n < len(s) && s[i+n] >= '0' && s[i+n] <= '7' {
-				n++
-			}
+		case '0', '1', '2', '3', '4', '5', '6', '7':
+			n := len(s[i:]) - len(strings.TrimLeft(s[i:min(len(s), i+3)], "01234567")) - len(s[min(len(s), i+3):])
 			r, _ := strconv.ParseUint(s[i:i+n], 8, 32)
 			b.WriteRune(rune(r))
 			i += n
-		case c == 'x' || c == 'u' || c == 'U':
+		case 'x', 'u', 'U':
 			r, n, problem := hexEscape(s[i:])
 			if problem != "" {
 				return "", problem
 			}
 			b.WriteRune(r)
 			i += n
-		case c == 'N':
+		case 'N':
 			return "", "characters cannot be given by name; write \\u and the code instead"
-		case c >= utf8.RuneSelf:
-			// Python escapes what is not ASCII first, so that the
-			// backslash before it is that of an escaped backslash.
-			r, n := utf8.DecodeRuneInString(s[i:])
-			switch {
-			case r < 0x100:
-				fmt.Fprintf(&b, `\x%02x`, r)
-			case r < 0x10000:
-				fmt.Fprintf(&b, `\u%04x`, r)
-			default:
-				fmt.Fprintf(&b, `\U%08x`, r)
-			}
-			i += n
 		default:
 			b.WriteByte('\\')
 			b.WriteByte(c)

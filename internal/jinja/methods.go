@@ -1,7 +1,5 @@
 package jinja
 
-import "math"
-
 // dictMethods are the methods of dicts that do not change them.
 var dictMethods map[string]method
 
@@ -14,142 +12,58 @@ func init() {
 		"values": viewMethod("dict_values"),
 		"items":  viewMethod("dict_items"),
 		"get":    dictGet,
-		"copy": func(in *interp, recv Value, a *callArgs) (Value, error) {
-			if _, err := a.positional(0, 0); err != nil {
-				return nil, err
-			}
-			return in.clone(recv.(*Dict)), nil
+		"copy": func(in *interp, recv Value, a *callArgs) Value {
+			a.positional(0, 0)
+			return in.clone(recv.(*Dict))
 		},
-		"fromkeys": dictFromkeys,
 	}
 	sequenceMethods = map[string]method{
-		"count": seqCount,
-		"index": seqIndex,
-		"copy": func(in *interp, recv Value, a *callArgs) (Value, error) {
-			if _, err := a.positional(0, 0); err != nil {
-				return nil, err
+		"count": func(in *interp, recv Value, a *callArgs) Value {
+			n, _ := in.occurrences(recv, a)
+			return Integer(int64(n))
+		},
+		"index": func(in *interp, recv Value, a *callArgs) Value {
+			n, first := in.occurrences(recv, a)
+			if n == 0 {
+				panic(valueErrorf("%s is not in %s", in.reprText(a.args[0]), recv.typeName()))
 			}
-			items, err := in.collect(recv)
-			return NewList(items...), err
+			return Integer(int64(first))
 		},
 	}
 }
 
 func viewMethod(kind string) method {
-	return func(_ *interp, recv Value, a *callArgs) (Value, error) {
-		_, err := a.positional(0, 0)
-		return &dictView{recv.(*Dict), kind}, err
+	return func(_ *interp, recv Value, a *callArgs) Value {
+		a.positional(0, 0)
+		return &dictView{recv.(*Dict), kind}
 	}
 }
 
-func dictGet(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 2)
-	if err != nil {
-		return nil, err
-	}
-	k, err := in.hash(args[0])
-	if err != nil {
-		return nil, err
-	}
+func dictGet(in *interp, recv Value, a *callArgs) Value {
+	args := a.positional(1, 2)
+	k := in.hash(args[0])
 	if v, ok := recv.(*Dict).get(k); ok {
-		return v, nil
+		return v
 	}
 	if args[1] != nil {
-		return args[1], nil
+		return args[1]
 	}
-	return None, nil
+	return None
 }
 
-func dictFromkeys(in *interp, _ Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 2)
-	if err != nil {
-		return nil, err
-	}
-	if args[1] == nil {
-		args[1] = None
-	}
-	out := NewDict()
-	err = in.each(args[0], func(key Value) (bool, error) { return true, in.set(out, key, args[1]) })
-	return out, err
-}
-
-func seqCount(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 1)
-	if err != nil {
-		return nil, err
-	}
-	n := 0
-	err = in.each(recv, func(item Value) (bool, error) {
+// occurrences counts the items of a sequence that equal the argument, and
+// returns the place of the first.
+func (in *interp) occurrences(recv Value, a *callArgs) (n, first int) {
+	args := a.positional(1, 1)
+	at := 0
+	in.each(recv, func(item Value) bool {
 		if in.equal(item, args[0]) {
-			n++
-		}
-		return true, nil
-	})
-	return Integer(int64(n)), err
-}
-
-func seqIndex(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 3)
-	if err != nil {
-		return nil, err
-	}
-	n, _ := size(recv)
-	for k := 1; k < 3; k++ {
-		if args[k] == nil {
-			args[k] = None
-		}
-	}
-	i, j, _, err := in.bounds(args[1], args[2], None, n)
-	if err != nil {
-		return nil, err
-	}
-	at, found := 0, -1
-	err = in.each(recv, func(item Value) (bool, error) {
-		if at >= i && at < j && in.equal(item, args[0]) {
-			found = at
+			if n++; n == 1 {
+				first = at
+			}
 		}
 		at++
-		return found < 0 && at < j, nil
+		return true
 	})
-	if err == nil && found < 0 {
-		err = valueErrorf("%s is not in %s", in.reprText(args[0]), recv.typeName())
-	}
-	return Integer(int64(found)), err
-}
-
-// numberAttribute looks up an attribute of an int, a bool or a float.
-func numberAttribute(v Value, name string) (Value, bool, error) {
-	fn := func(f func() Value) (Value, bool, error) {
-		return &builtin{name: name, recv: v, call: func(_ *interp, a *callArgs) (Value, error) {
-			_, err := a.positional(0, 0)
-			return f(), err
-		}}, true, nil
-	}
-	if f, ok := v.(Float); ok {
-		switch name {
-		case "real":
-			return v, true, nil
-		case "imag":
-			return Float{0, f.tmpl}, true, nil
-		case "conjugate":
-			return fn(func() Value { return v })
-		case "is_integer":
-			return fn(func() Value { return Bool(f.f == math.Trunc(f.f) && !math.IsInf(f.f, 0)) })
-		}
-		return nil, false, nil
-	}
-	n, _ := asInt(v)
-	switch name {
-	case "real", "numerator":
-		return n, true, nil
-	case "imag":
-		return Int{tmpl: n.tmpl}, true, nil
-	case "denominator":
-		return Int{small: 1, tmpl: n.tmpl}, true, nil
-	case "conjugate":
-		return fn(func() Value { return n })
-	case "bit_length":
-		return fn(func() Value { return Int{small: int64(n.bigValue().BitLen()), tmpl: n.tmpl} })
-	}
-	return nil, false, nil
+	return n, first
 }

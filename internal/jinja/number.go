@@ -1,8 +1,9 @@
 package jinja
 
 import (
+	"errors"
 	"math"
-	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -21,36 +22,16 @@ func asInt(v Value) (Int, bool) {
 }
 
 // asFloat returns the value of any number as a double.
-func (in *interp) asFloat(v Value) (float64, bool, error) {
+func asFloat(v Value) (float64, bool) {
 	if f, ok := v.(Float); ok {
-		return f.f, true, nil
+		return f.f, true
 	}
 	n, ok := asInt(v)
-	if !ok {
-		return 0, false, nil
+	if n.wide != "" {
+		f, _ := strconv.ParseFloat(n.wide, 64)
+		return f, true
 	}
-	f, err := in.float(n)
-	return f, true, err
-}
-
-// chargeBig charges the multiplication or division of integers of so many
-// bits, which math/big does word by word.
-func (in *interp) chargeBig(a, b int) {
-	const word = 64
-	a, b = a/word+1, b/word+1
-	in.step(8 + (a+b)/4 + a*b/16)
-}
-
-func (in *interp) float(n Int) (float64, error) {
-	if n.big == nil {
-		return float64(n.small), nil
-	}
-	in.chargeBig(n.bits(), 0)
-	f, _ := new(big.Float).SetInt(n.big).Float64()
-	if math.IsInf(f, 0) {
-		return 0, raise(classOverflow, "int too large to convert to float")
-	}
-	return f, nil
+	return float64(n.small), ok
 }
 
 // numberOrigin reports whether a number was computed by the template alone.
@@ -66,145 +47,86 @@ func numberOrigin(v Value) bool {
 
 // arithmetic is a binary operator on two numbers. The last result is false
 // when one of the operands is no number.
-func (in *interp) arithmetic(op string, a, b Value) (Value, bool, error) {
+func (in *interp) arithmetic(op string, a, b Value) (Value, bool) {
 	tmpl := numberOrigin(a) && numberOrigin(b)
 	x, okX := asInt(a)
 	y, okY := asInt(b)
 	if okX && okY {
-		v, err := in.intArithmetic(op, x, y, tmpl)
-		return v, true, err
+		return in.intArithmetic(op, x, y, tmpl), true
 	}
-	f, okF, errF := in.asFloat(a)
-	g, okG, errG := in.asFloat(b)
+	f, okF := asFloat(a)
+	g, okG := asFloat(b)
 	if !okF || !okG {
-		return nil, false, nil
+		return nil, false
 	}
-	if errF != nil {
-		return nil, true, errF
-	}
-	if errG != nil {
-		return nil, true, errG
-	}
-	r, err := in.floatArithmetic(op, f, g)
-	return Float{r, tmpl}, true, err
+	return Float{in.floatArithmetic(op, f, g), tmpl}, true
 }
 
-func (in *interp) intArithmetic(op string, x, y Int, tmpl bool) (Value, error) {
-	if x.big == nil && y.big == nil {
-		if r, ok := smallArithmetic(op, x.small, y.small); ok {
-			return Int{small: r, tmpl: tmpl}, nil
-		}
-	}
-	if y.sign() == 0 && (op == "/" || op == "//" || op == "%") {
-		return nil, divisionByZero(op)
-	}
-	a, b := x.bigValue(), y.bigValue()
-	in.chargeBig(a.BitLen(), b.BitLen())
-	r := new(big.Int)
-	switch op {
-	case "+":
-		r.Add(a, b)
-	case "-":
-		r.Sub(a, b)
-	case "*":
-		if a.BitLen()+b.BitLen() > maxIntBits+1 {
-			panic(&LimitError{"integer bits", maxIntBits})
-		}
-		r.Mul(a, b)
-	case "//":
-		floorDivMod(r, new(big.Int), a, b)
-	case "%":
-		floorDivMod(new(big.Int), r, a, b)
-	case "/":
-		const exact = 1 << 53
-		if x.big == nil && y.big == nil && max(x.small, -x.small) < exact && max(y.small, -y.small) < exact {
-			return Float{float64(x.small) / float64(y.small), tmpl}, nil
-		}
-		for range 16 { // the greatest common divisor takes longer than a product
-			in.chargeBig(a.BitLen(), b.BitLen())
-		}
-		q, _ := new(big.Rat).SetFrac(a, b).Float64()
-		if math.IsInf(q, 0) {
-			return nil, raise(classOverflow, "integer division result too large for a float")
-		}
-		return Float{q, tmpl}, nil
-	case "**":
-		return in.intPower(a, b, tmpl)
-	}
-	if r.BitLen() > maxIntBits {
-		panic(&LimitError{"integer bits", maxIntBits})
-	}
-	in.grow(r.BitLen() / 8)
-	return bigInt(r, tmpl), nil
+func errOverflow() error {
+	return raise(classOverflow, "integers are computed with 64 bits, and this one takes more")
 }
 
-// smallArithmetic computes what fits 64 bits and needs no special case.
-func smallArithmetic(op string, a, b int64) (int64, bool) {
+func (in *interp) intArithmetic(op string, x, y Int, tmpl bool) Value {
+	if x.wide != "" || y.wide != "" {
+		panic(errOverflow())
+	}
+	a, b := x.small, y.small
+	if b == 0 && (op == "/" || op == "//" || op == "%") {
+		panic(divisionByZero(op))
+	}
+	if op == "/" || op == "**" && b < 0 {
+		return Float{in.floatArithmetic(op, float64(a), float64(b)), tmpl}
+	}
+	r, ok := int64(0), true
 	switch op {
 	case "+":
-		r := a + b
-		return r, (r > a) == (b > 0)
+		r = a + b
+		ok = (r > a) == (b > 0)
 	case "-":
-		r := a - b
-		return r, (r < a) == (b > 0)
+		r = a - b
+		ok = (r < a) == (b > 0)
 	case "*":
-		const half = 1 << 31
-		if a > -half && a < half && b > -half && b < half {
-			return a * b, true
-		}
+		r, ok = product(a, b)
 	case "//", "%":
-		if b == 0 || b == -1 {
-			return 0, false
+		if a == math.MinInt64 && b == -1 {
+			panic(errOverflow())
 		}
 		q, m := a/b, a%b
 		if m != 0 && (m < 0) != (b < 0) {
 			q, m = q-1, m+b
 		}
-		if op == "%" {
-			return m, true
+		if r = q; op == "%" {
+			r = m
 		}
-		return q, true
+	default:
+		r, ok = intPower(a, b)
 	}
-	return 0, false
+	if !ok {
+		panic(errOverflow())
+	}
+	return Int{small: r, tmpl: tmpl}
 }
 
-// floorDivMod sets q and m to the quotient rounded down and what is left,
-// which has the sign of b.
-func floorDivMod(q, m, a, b *big.Int) {
-	q.QuoRem(a, b, m)
-	if m.Sign() != 0 && m.Sign() != b.Sign() {
-		q.Sub(q, big.NewInt(1))
-		m.Add(m, b)
-	}
+// product is a*b, false where it takes more than 64 bits.
+func product(a, b int64) (int64, bool) {
+	r := a * b
+	return r, a == 0 || r/a == b && (a != -1 || b != math.MinInt64)
 }
 
-func (in *interp) intPower(a, b *big.Int, tmpl bool) (Value, error) {
-	if b.Sign() < 0 {
-		f, err := in.float(bigInt(a, tmpl))
-		if err != nil {
-			return nil, err
+// intPower is a to the b, which is not negative.
+func intPower(a, b int64) (int64, bool) {
+	r, ok := int64(1), true
+	for ; b > 0 && ok; b >>= 1 {
+		if b&1 != 0 {
+			if r, ok = product(r, a); !ok {
+				break
+			}
 		}
-		g, err := in.float(bigInt(b, tmpl))
-		if err != nil {
-			return nil, err
+		if b > 1 {
+			a, ok = product(a, a)
 		}
-		r, err := in.floatArithmetic("**", f, g)
-		return Float{r, tmpl}, err
 	}
-	if a.IsInt64() && (a.Int64() >= -1 && a.Int64() <= 1) {
-		r := a.Int64()
-		if b.Sign() == 0 || r == -1 && b.Bit(0) == 0 {
-			r = 1
-		}
-		return Int{small: r, tmpl: tmpl}, nil
-	}
-	if !b.IsInt64() || b.Int64() > maxIntBits || b.Int64()*int64(a.BitLen()-1) > maxIntBits {
-		panic(&LimitError{"integer bits", maxIntBits})
-	}
-	bits := int(b.Int64()) * a.BitLen()
-	in.grow(bits / 4)
-	in.chargeBig(bits, bits)
-	return bigInt(new(big.Int).Exp(a, b, nil), tmpl), nil
+	return r, ok
 }
 
 func divisionByZero(op string) error {
@@ -214,34 +136,44 @@ func divisionByZero(op string) error {
 	return raise(classZeroDiv, "integer division or modulo by zero")
 }
 
-func (in *interp) floatArithmetic(op string, a, b float64) (float64, error) {
+func (in *interp) floatArithmetic(op string, a, b float64) float64 {
 	switch op {
 	case "+":
-		return a + b, nil
+		return a + b
 	case "-":
-		return a - b, nil
+		return a - b
 	case "*":
-		return a * b, nil
+		return a * b
 	case "/":
 		if b == 0 {
-			return 0, raise(classZeroDiv, "float division by zero")
+			panic(raise(classZeroDiv, "float division by zero"))
 		}
-		return a / b, nil
+		return a / b
 	case "//", "%":
 		if b == 0 {
-			return 0, raise(classZeroDiv, "float floor division by zero")
+			panic(raise(classZeroDiv, "float floor division by zero"))
 		}
 		// The remainder takes a subtraction for every binary digit of the
 		// quotient.
 		in.step(1 + max(0, math.Ilogb(a)-math.Ilogb(b))/2)
 		q, m := floatDivMod(a, b)
 		if op == "%" {
-			return m, nil
+			return m
 		}
-		return q, nil
+		return q
 	}
 	in.step(64)
-	return floatPower(a, b)
+	if a == 0 && b < 0 {
+		panic(raise(classZeroDiv, "0.0 cannot be raised to a negative power"))
+	}
+	r := math.Pow(a, b)
+	switch {
+	case math.IsNaN(r) && !math.IsNaN(a) && !math.IsNaN(b):
+		panic(typeErrorf("a negative number to a fractional power is complex, which templates do not have"))
+	case math.IsInf(r, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0):
+		panic(raise(classOverflow, "(34, 'Numerical result out of range')"))
+	}
+	return r
 }
 
 // floatDivMod follows CPython: the remainder is exact and has the sign of b.
@@ -266,101 +198,67 @@ func floatDivMod(a, b float64) (q, m float64) {
 	return q, m
 }
 
-func floatPower(a, b float64) (float64, error) {
-	if a == 0 && b < 0 {
-		return 0, raise(classZeroDiv, "0.0 cannot be raised to a negative power")
-	}
-	if a < 0 && !math.IsInf(a, 0) && !math.IsInf(b, 0) && b != math.Trunc(b) {
-		return 0, typeErrorf("a negative number to a fractional power is complex, which templates do not have")
-	}
-	r := power(a, b)
-	if math.IsInf(r, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
-		return 0, raise(classOverflow, "(34, 'Numerical result out of range')")
-	}
-	return r, nil
-}
-
-// power is a to the b, rounded correctly where b is a multiple of 1/2 of
-// common size; math.Pow is a few units off there.
-func power(a, b float64) float64 {
-	const most = 1024
-	twice := 2 * b
-	if a == 0 || math.IsInf(a, 0) || math.IsNaN(a) || math.Abs(b) > most || twice != math.Trunc(twice) {
-		return math.Pow(a, b)
-	}
-	base := new(big.Float).SetPrec(256).SetFloat64(a)
-	r := new(big.Float).SetPrec(256).SetInt64(1)
-	if int(twice)%2 != 0 {
-		r.Sqrt(base)
-	}
-	for n := int(math.Abs(b)); n > 0; n >>= 1 {
-		if n&1 != 0 {
-			r.Mul(r, base)
-		}
-		base.Mul(base, base)
-	}
-	if b < 0 {
-		r.Quo(new(big.Float).SetPrec(256).SetInt64(1), r)
-	}
-	f, _ := r.Float64()
-	return f
-}
-
 // negate is the operator - on a number.
-func (in *interp) negate(v Value) (Value, bool) {
-	switch v := v.(type) {
-	case Float:
-		return Float{-v.f, v.tmpl}, true
-	case Int, Bool:
-		n, _ := asInt(v)
-		if n.big == nil && n.small != math.MinInt64 {
-			return Int{small: -n.small, tmpl: n.tmpl}, true
-		}
-		in.grow(n.bits() / 8)
-		return bigInt(new(big.Int).Neg(n.bigValue()), n.tmpl), true
+func negate(v Value) Value {
+	if f, ok := v.(Float); ok {
+		return Float{-f.f, f.tmpl}
 	}
-	return nil, false
+	n, ok := asInt(v)
+	switch {
+	case !ok:
+		panic(typeErrorf("bad operand type for unary -: '%s'", v.typeName()))
+	case n.wide != "" || n.small == math.MinInt64:
+		panic(errOverflow())
+	}
+	return Int{small: -n.small, tmpl: n.tmpl}
 }
 
-// parseInt is Python's int(text, base): white space around, a sign, a prefix
-// where the base allows it, single underscores between digits.
-func (in *interp) parseInt(text string, base int) (*big.Int, bool, error) {
+// parseInt is Python's int(text): white space around, a sign, digits.
+func (in *interp) parseInt(text *Str) (Value, error) {
+	i, j := in.trimSpace(text.s)
+	in.step(j - i)
+	n, err := strconv.ParseInt(text.s[i:j], 10, 64)
+	switch {
+	case err == nil:
+		return Int{small: n, tmpl: text.trusted()}, nil
+	case errors.Is(err, strconv.ErrRange):
+		return nil, errOverflow()
+	}
+	in.step(stepsPerError)
+	return nil, valueErrorf("invalid literal for int() with base 10: %s", in.reprText(text))
+}
+
+// parseFloat is Python's float(text).
+func (in *interp) parseFloat(text string) (float64, bool) {
 	i, j := in.trimSpace(text)
-	s := in.asciiDigits(text[i:j])
-	neg := false
-	if s != "" && (s[0] == '+' || s[0] == '-') {
-		neg = s[0] == '-'
-		s = s[1:]
+	in.step(j - i)
+	s := strings.ToLower(text[i:j])
+	unsigned := strings.TrimLeft(s, "+-")
+	if len(s)-len(unsigned) > 1 || strings.Contains(s, "x") || strings.Contains(s, "p") || strings.Contains(s, "_") {
+		return 0, false
 	}
-	if len(s) > 1 && s[0] == '0' {
-		prefixed := map[byte]int{'x': 16, 'o': 8, 'b': 2}[s[1]|0x20]
-		switch {
-		case prefixed != 0 && (base == 0 || base == prefixed):
-			base = prefixed
-			s = strings.TrimPrefix(s[2:], "_")
-		case base == 0 && strings.Trim(s, "0_") != "":
-			return nil, false, nil
-		}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil || math.IsInf(f, 0)
+}
+
+func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
+
+// truncate is Python's int(f).
+func truncate(f float64, tmpl bool) (Value, error) {
+	switch {
+	case math.Abs(f) < 1<<62:
+		return Int{small: int64(f), tmpl: tmpl}, nil
+	case math.IsNaN(f):
+		return nil, valueErrorf("cannot convert float NaN to integer")
+	case math.IsInf(f, 0):
+		return nil, raise(classOverflow, "cannot convert float infinity to integer")
 	}
-	if base == 0 {
-		base = 10
-	}
-	if s == "" || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") || s[0] == '+' || s[0] == '-' {
-		return nil, false, nil
-	}
-	digits := strings.ReplaceAll(s, "_", "")
-	if base&(base-1) != 0 && len(digits) > maxIntDigits {
-		return nil, false, valueErrorf("Exceeds the limit (%d digits) for integer string conversion: value has %d digits", maxIntDigits, len(digits))
-	}
-	if len(digits) > maxIntBits/4 {
-		panic(&LimitError{"integer bits", maxIntBits})
-	}
-	n, ok := new(big.Int).SetString(digits, base)
-	if !ok {
-		return nil, false, nil
-	}
-	if neg {
-		n.Neg(n)
-	}
-	return n, true, nil
+	return nil, errOverflow()
+}
+
+// chargeDecimal charges the conversion of f to decimal digits where the
+// shortest ones will not do: it works on all of them.
+func (in *interp) chargeDecimal(f float64) {
+	_, e := math.Frexp(f)
+	in.step(16 + max(e, -e)/2)
 }

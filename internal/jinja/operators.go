@@ -2,81 +2,72 @@ package jinja
 
 import (
 	"cmp"
-	"math"
-	"math/big"
+	"strings"
 )
 
 // binary is an arithmetic operator.
-func (in *interp) binary(op string, a, b Value) (Value, error) {
-	if v, ok, err := in.arithmetic(op, a, b); ok {
-		return v, err
+func (in *interp) binary(op string, a, b Value) Value {
+	if v, ok := in.arithmetic(op, a, b); ok {
+		return v
 	}
 	switch op {
 	case "+":
-		if v, ok, err := in.join(a, b); ok {
-			return v, err
+		if v, ok := in.join(a, b); ok {
+			return v
 		}
 	case "*":
-		if v, ok, err := in.times(a, b); ok {
-			return v, err
+		if v, ok := in.times(a, b); ok {
+			return v
 		}
 	case "%":
-		if format, ok := a.(*Str); ok {
-			return in.percent(format, b)
+		if _, ok := a.(*Str); ok {
+			panic(typeErrorf("the operator %% does not format strings here; use ~ or the method format"))
 		}
 	}
-	if u, ok := a.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
-	if u, ok := b.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
-	if s, ok := a.(*Str); ok && op == "+" && !s.safe {
-		return nil, typeErrorf(`can only concatenate str (not "%s") to str`, b.typeName())
+	in.needDefined(a)
+	in.needDefined(b)
+	if _, ok := a.(*Str); ok && op == "+" {
+		panic(typeErrorf(`can only concatenate str (not "%s") to str`, b.typeName()))
 	}
 	if op == "**" {
 		op = "** or pow()"
 	}
-	return nil, typeErrorf("unsupported operand type(s) for %s: '%s' and '%s'", op, a.typeName(), b.typeName())
+	panic(typeErrorf("unsupported operand type(s) for %s: '%s' and '%s'", op, a.typeName(), b.typeName()))
 }
 
 // join is + on two sequences of one type.
-func (in *interp) join(a, b Value) (Value, bool, error) {
+func (in *interp) join(a, b Value) (Value, bool) {
 	switch x := a.(type) {
 	case *Str:
 		y, ok := b.(*Str)
 		if !ok {
-			return nil, false, nil
+			return nil, false
 		}
-		if x.safe || y.safe {
-			return asSafe(in.concat(in.escape(x), in.escape(y))), true, nil
-		}
-		return in.concat(x, y), true, nil
+		return in.concat(x, y), true
 	case *List:
 		if y, ok := b.(*List); ok {
-			return NewList(in.append(x.items, y.items)...), true, nil
+			return NewList(in.append(x.items, y.items)...), true
 		}
 	case *Tuple:
 		if y, ok := b.(*Tuple); ok {
-			return newTuple(in.append(x.items, y.items)...), true, nil
+			return newTuple(in.append(x.items, y.items)...), true
 		}
 	}
-	return nil, false, nil
+	return nil, false
 }
 
 // append returns the items of a and b in a new slice.
 func (in *interp) append(a, b []Value) []Value {
 	in.items(len(a) + len(b))
-	out := make([]Value, 0, len(a)+len(b))
-	return append(append(out, a...), b...)
+	return append(append(make([]Value, 0, len(a)+len(b)), a...), b...)
 }
 
 // times is * on a sequence and a number, in either order.
-func (in *interp) times(a, b Value) (Value, bool, error) {
+func (in *interp) times(a, b Value) (Value, bool) {
 	n, ok := asInt(b)
 	if !ok {
 		if n, ok = asInt(a); !ok {
-			return nil, false, nil
+			return nil, false
 		}
 		a = b
 	}
@@ -84,7 +75,7 @@ func (in *interp) times(a, b Value) (Value, bool, error) {
 	switch x := a.(type) {
 	case *Str:
 		if x.s == "" || count == 0 {
-			return &Str{tmpl: true, safe: x.safe}, true, nil
+			return emptyStr, true
 		}
 		out := in.builder()
 		if x.runs == nil {
@@ -95,15 +86,13 @@ func (in *interp) times(a, b Value) (Value, bool, error) {
 				out.str(x)
 			}
 		}
-		s := out.done()
-		s.safe = x.safe
-		return s, true, nil
+		return out.done(), true
 	case *List:
-		return NewList(in.cycleItems(x.items, count)...), true, nil
+		return NewList(in.cycleItems(x.items, count)...), true
 	case *Tuple:
-		return newTuple(in.cycleItems(x.items, count)...), true, nil
+		return newTuple(in.cycleItems(x.items, count)...), true
 	}
-	return nil, false, nil
+	return nil, false
 }
 
 func (in *interp) cycleItems(items []Value, count int) []Value {
@@ -119,20 +108,18 @@ func (in *interp) cycleItems(items []Value, count int) []Value {
 }
 
 // unary is the operator + or -.
-func (in *interp) unary(op string, v Value) (Value, error) {
-	if u, ok := v.(*undefined); ok {
-		return nil, in.failUndefined(u)
-	}
+func (in *interp) unary(op string, v Value) Value {
+	in.needDefined(v)
 	if op == "-" {
-		if r, ok := in.negate(v); ok {
-			return r, nil
-		}
-	} else if n, ok := asInt(v); ok {
-		return n, nil
-	} else if f, ok := v.(Float); ok {
-		return f, nil
+		return negate(v)
 	}
-	return nil, typeErrorf("bad operand type for unary %s: '%s'", op, v.typeName())
+	if n, ok := asInt(v); ok {
+		return n
+	}
+	if f, ok := v.(Float); ok {
+		return f
+	}
+	panic(typeErrorf("bad operand type for unary %s: '%s'", op, v.typeName()))
 }
 
 // equal is Python's a == b.
@@ -168,7 +155,8 @@ func (in *interp) equalAt(a, b Value, depth int) bool {
 		}
 		return true
 	case *dictView:
-		return in.equalViews(x, b)
+		y, ok := b.(*dictView)
+		return ok && x.dict == y.dict && x.kind == y.kind && x.kind != "dict_values"
 	case *rangeValue:
 		y, ok := b.(*rangeValue)
 		return ok && x.length == y.length && (x.length == 0 || x.start == y.start) && (x.length <= 1 || x.step == y.step)
@@ -194,76 +182,33 @@ func (in *interp) equalItems(a, b []Value, depth int) bool {
 	return true
 }
 
-// equalViews compares views of keys or items as the sets they are; views of
-// values are equal to nothing but themselves.
-func (in *interp) equalViews(a *dictView, other Value) bool {
-	b, ok := other.(*dictView)
-	if !ok || a.kind == "dict_values" || b.kind == "dict_values" {
-		return ok && a == b
-	}
-	if a.dict.Len() != b.dict.Len() {
-		return false
-	}
-	for i := range a.dict.entries {
-		if found, err := in.contains(b, a.at(i)); err != nil || !found {
-			return false
-		}
-	}
-	return true
-}
-
 // compareNumbers orders two numbers exactly. It is false for what is not a
 // number or has no order, as NaN.
 func (in *interp) compareNumbers(a, b Value) (int, bool) {
 	x, okX := asInt(a)
 	y, okY := asInt(b)
 	if okX && okY {
-		if x.big == nil && y.big == nil {
-			switch {
-			case x.small < y.small:
-				return -1, true
-			case x.small > y.small:
-				return 1, true
-			}
-			return 0, true
+		if c := cmp.Compare(x.small, y.small); c != 0 || x.wide == y.wide {
+			return c, true
 		}
-		in.scan(min(x.bits(), y.bits()) / 8)
-		return x.bigValue().Cmp(y.bigValue()), true
+		return in.compareWide(x.wide, y.wide), true
 	}
-	f, okF := a.(Float)
-	g, okG := b.(Float)
-	switch {
-	case okF && okG:
-		switch {
-		case f.f < g.f:
-			return -1, true
-		case f.f > g.f:
-			return 1, true
-		}
-		return 0, f.f == g.f
-	case okF && okY:
-		return in.compareFloatInt(f.f, y)
-	case okX && okG:
-		c, ok := in.compareFloatInt(g.f, x)
-		return -c, ok
-	}
-	return 0, false
+	f, okF := asFloat(a)
+	g, okG := asFloat(b)
+	return cmp.Compare(f, g), okF && okG && f == f && g == g
 }
 
-func (in *interp) compareFloatInt(f float64, n Int) (int, bool) {
-	const exact = 1 << 53
-	switch {
-	case n.big == nil && n.small > -exact && n.small < exact && !math.IsNaN(f):
-		return cmp.Compare(f, float64(n.small)), true
-	case math.IsNaN(f):
-		return 0, false
-	case math.IsInf(f, 1):
-		return 1, true
-	case math.IsInf(f, -1):
-		return -1, true
+// compareWide orders the digits of two integers of one sign. One that is not
+// wide, at the end of what 64 bits hold, is the nearer to zero.
+func (in *interp) compareWide(a, b string) int {
+	c := cmp.Compare(len(a), len(b))
+	if c == 0 {
+		c = in.compareText(a, b)
 	}
-	in.chargeBig(n.bits(), 64)
-	return new(big.Float).SetFloat64(f).Cmp(new(big.Float).SetInt(n.bigValue())), true
+	if strings.HasPrefix(a+b, "-") {
+		return -c
+	}
+	return c
 }
 
 // isNumber reports whether v is an int, a bool or a float.
@@ -276,20 +221,20 @@ func isNumber(v Value) bool {
 }
 
 // order is one of the operators <, <=, > and >=.
-func (in *interp) order(op string, a, b Value) (bool, error) { return in.orderAt(op, a, b, 0) }
+func (in *interp) order(op string, a, b Value) bool { return in.orderAt(op, a, b, 0) }
 
-func (in *interp) orderAt(op string, a, b Value, depth int) (bool, error) {
+func (in *interp) orderAt(op string, a, b Value, depth int) bool {
 	nesting(depth)
 	in.step(1)
 	switch x := a.(type) {
 	case *Str:
 		if y, ok := b.(*Str); ok {
-			return holds(op, in.compareText(x.s, y.s)), nil
+			return holds(op, in.compareText(x.s, y.s))
 		}
 	case Int, Bool, Float:
 		if isNumber(b) {
 			c, ok := in.compareNumbers(a, b)
-			return ok && holds(op, c), nil
+			return ok && holds(op, c)
 		}
 	case *List:
 		if y, ok := b.(*List); ok {
@@ -300,23 +245,19 @@ func (in *interp) orderAt(op string, a, b Value, depth int) (bool, error) {
 			return in.orderItems(op, x.items, y.items, depth)
 		}
 	}
-	if u, ok := a.(*undefined); ok {
-		return false, in.failUndefined(u)
-	}
-	if u, ok := b.(*undefined); ok {
-		return false, in.failUndefined(u)
-	}
-	return false, typeErrorf("'%s' not supported between instances of '%s' and '%s'", op, a.typeName(), b.typeName())
+	in.needDefined(a)
+	in.needDefined(b)
+	panic(typeErrorf("'%s' not supported between instances of '%s' and '%s'", op, a.typeName(), b.typeName()))
 }
 
 // orderItems compares the first items that differ, or else the lengths.
-func (in *interp) orderItems(op string, a, b []Value, depth int) (bool, error) {
+func (in *interp) orderItems(op string, a, b []Value, depth int) bool {
 	for i := range min(len(a), len(b)) {
 		if !in.equalAt(a[i], b[i], depth+1) {
 			return in.orderAt(op, a[i], b[i], depth+1)
 		}
 	}
-	return holds(op, len(a)-len(b)), nil
+	return holds(op, len(a)-len(b))
 }
 
 // holds reports whether an operator holds for two values of which the first
@@ -334,52 +275,42 @@ func holds(op string, c int) bool {
 }
 
 // contains is Python's item in seq.
-func (in *interp) contains(seq, item Value) (bool, error) {
+func (in *interp) contains(seq, item Value) bool {
 	switch x := seq.(type) {
 	case *Str:
 		y, ok := item.(*Str)
 		if !ok {
-			return false, typeErrorf("'in <string>' requires string as left operand, not %s", item.typeName())
+			panic(typeErrorf("'in <string>' requires string as left operand, not %s", item.typeName()))
 		}
-		return in.index(x.s, y.s) >= 0, nil
+		return in.index(x.s, y.s) >= 0
 	case *Dict:
 		return in.hasKey(x, item)
 	case *dictView:
 		switch x.kind {
 		case "dict_keys":
 			return in.hasKey(x.dict, item)
-		case "dict_items":
+		case "dict_items": // as the set that it is
 			pair, ok := item.(*Tuple)
 			if !ok || len(pair.items) != 2 {
-				return false, nil
+				return false
 			}
-			k, err := in.hash(pair.items[0])
-			if err != nil {
-				return false, err
-			}
+			k := in.hash(pair.items[0])
 			v, ok := x.dict.get(k)
-			return ok && in.equal(v, pair.items[1]), nil
+			return ok && in.equal(v, pair.items[1])
 		}
 	}
-	next, err := in.iterate(seq)
-	if err != nil {
-		return false, typeErrorf("argument of type '%s' is not iterable", seq.typeName())
-	}
+	next := in.iterate(seq)
 	for {
-		v, ok, err := next()
-		if !ok || err != nil {
-			return false, err
+		v, ok := next()
+		if !ok {
+			return false
 		}
 		if in.equal(v, item) {
-			return true, nil
+			return true
 		}
 	}
 }
 
-func (in *interp) hasKey(d *Dict, key Value) (bool, error) {
-	k, err := in.hash(key)
-	if err != nil {
-		return false, err
-	}
-	return d.find(k) >= 0, nil
+func (in *interp) hasKey(d *Dict, key Value) bool {
+	return d.find(in.hash(key)) >= 0
 }

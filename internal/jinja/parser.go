@@ -16,18 +16,24 @@ type parser struct {
 	tags []string
 }
 
-// parse returns the statements of a template.
-func parse(name, source string) ([]node, error) {
+// parse returns the statements of a template. Within it, the parser panics with
+// its *SyntaxError.
+func parse(name, source string) (body []node, err error) {
 	tokens, err := tokenize(name, source)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if r := recover(); r != nil {
+			failed, ok := r.(*SyntaxError)
+			if !ok {
+				panic(r)
+			}
+			body, err = nil, failed
+		}
+	}()
 	p := &parser{name: name, tokens: tokens}
-	body, err := p.statements(nil)
-	if err != nil {
-		return nil, err
-	}
-	return body, nil
+	return p.statements(nil), nil
 }
 
 func (p *parser) cur() token { return p.tokens[p.pos] }
@@ -43,16 +49,15 @@ func (p *parser) next() token {
 	return t
 }
 
-func (p *parser) fail(line int, format string, args ...any) error {
-	return &SyntaxError{Name: p.name, Line: line, Message: fmt.Sprintf(format, args...)}
+func (p *parser) fail(line int, format string, args ...any) {
+	panic(&SyntaxError{Name: p.name, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 // deepen counts a level of the syntax tree; the caller takes it back.
-func (p *parser) deepen() error {
+func (p *parser) deepen() {
 	if p.depth++; p.depth > maxSyntaxDepth {
-		return p.fail(p.cur().line, "nested deeper than %d", maxSyntaxDepth)
+		p.fail(p.cur().line, "nested deeper than %d", maxSyntaxDepth)
 	}
-	return nil
 }
 
 func (p *parser) skipOp(op string) bool {
@@ -71,39 +76,37 @@ func (p *parser) skipName(name string) bool {
 	return false
 }
 
-func (p *parser) unexpected(want string) error {
+func (p *parser) unexpected(want string) {
 	t := p.cur()
 	if t.kind == tokEOF {
-		return p.fail(t.line, "unexpected end of template, expected '%s'.", want)
+		p.fail(t.line, "unexpected end of template, expected '%s'.", want)
 	}
-	return p.fail(t.line, "expected token '%s', got '%s'", want, t.describe())
+	p.fail(t.line, "expected token '%s', got '%s'", want, t.describe())
 }
 
-func (p *parser) expectOp(op string) error {
+func (p *parser) expectOp(op string) {
 	if !p.skipOp(op) {
-		return p.unexpected(op)
+		p.unexpected(op)
 	}
-	return nil
 }
 
-func (p *parser) expectKind(kind tokenKind) error {
+func (p *parser) expectKind(kind tokenKind) {
 	if p.cur().kind != kind {
-		return p.unexpected(token{kind: kind}.describe())
+		p.unexpected(token{kind: kind}.describe())
 	}
 	p.next()
-	return nil
 }
 
-func (p *parser) expectName() (token, error) {
+func (p *parser) expectName() token {
 	if p.cur().kind != tokName {
-		return token{}, p.unexpected("name")
+		p.unexpected("name")
 	}
-	return p.next(), nil
+	return p.next()
 }
 
 // statements reads until one of the tags in ends, which it leaves as the
 // current token, or until the end of the template when ends is nil.
-func (p *parser) statements(ends []string) ([]node, error) {
+func (p *parser) statements(ends []string) []node {
 	if ends != nil {
 		p.ends = append(p.ends, ends)
 		defer func() { p.ends = p.ends[:len(p.ends)-1] }()
@@ -123,40 +126,30 @@ func (p *parser) statements(ends []string) ([]node, error) {
 		switch t.kind {
 		case tokEOF:
 			if ends != nil {
-				return nil, p.unclosed("", t.line)
+				p.unclosed("", t.line)
 			}
-			return body, nil
+			return body
 		case tokData:
 			add(t.line, &textExpr{&Str{s: t.text, tmpl: true}})
 		case tokVariableBegin:
-			n, err := p.tuple(tupleOptions{})
-			if err != nil {
-				return nil, err
-			}
+			n := p.tuple(tupleOptions{})
 			add(t.line, n)
-			if err := p.expectKind(tokVariableEnd); err != nil {
-				return nil, err
-			}
+			p.expectKind(tokVariableEnd)
 		case tokBlockBegin:
 			out = nil
 			if ends != nil && p.cur().isName(ends...) {
-				return body, nil
+				return body
 			}
-			s, err := p.statement()
-			if err != nil {
-				return nil, err
-			}
+			s := p.statement()
 			body = append(body, s)
-			if err := p.expectKind(tokBlockEnd); err != nil {
-				return nil, err
-			}
+			p.expectKind(tokBlockEnd)
 		}
 	}
 }
 
 // unclosed is the error of a tag that nothing waits for, or of the end of the
 // template where a tag is missing.
-func (p *parser) unclosed(tag string, line int) error {
+func (p *parser) unclosed(tag string, line int) {
 	message := "Unexpected end of template."
 	if tag != "" {
 		message = fmt.Sprintf("Encountered unknown tag '%s'.", clip(tag))
@@ -178,52 +171,42 @@ func (p *parser) unclosed(tag string, line int) error {
 	if len(p.tags) > 0 {
 		message += " The innermost block that needs to be closed is '" + p.tags[len(p.tags)-1] + "'."
 	}
-	return p.fail(line, "%s", message)
+	p.fail(line, "%s", message)
 }
 
 // body reads the end of a tag and the statements up to one of ends. It moves
 // past that one when drop is set.
-func (p *parser) body(drop bool, ends ...string) ([]node, error) {
+func (p *parser) body(drop bool, ends ...string) []node {
 	p.skipOp(":")
-	if err := p.expectKind(tokBlockEnd); err != nil {
-		return nil, err
-	}
-	body, err := p.statements(ends)
-	if err == nil && drop {
+	p.expectKind(tokBlockEnd)
+	body := p.statements(ends)
+	if drop {
 		p.next()
 	}
-	return body, err
+	return body
 }
 
-func (p *parser) statement() (node, error) {
+func (p *parser) statement() node {
 	t := p.cur()
 	if t.kind != tokName {
-		return nil, p.fail(t.line, "tag name expected")
+		p.fail(t.line, "tag name expected")
 	}
-	if err := p.deepen(); err != nil {
-		return nil, err
-	}
+	p.deepen()
 	defer func(depth int) { p.depth = depth }(p.depth - 1)
-	var parse func(line int) (node, error)
+	var parse func(line int) node
 	switch t.text {
 	case "for":
 		parse = p.forTag
 	case "if":
 		parse = p.ifTag
-	case "block":
-		parse = p.blockTag
-	case "print":
-		parse = p.printTag
 	case "macro":
 		parse = p.macroTag
-	case "extends", "include", "import", "from":
-		parse = p.loaderTag
+	case "extends", "include", "import", "from", "block":
+		p.fail(t.line, "the tag '%s' is not available: a chat template stands alone", t.text)
 	case "set":
 		parse = p.setTag
 	case "with":
 		parse = p.withTag
-	case "autoescape":
-		parse = p.autoescapeTag
 	case "call":
 		parse = p.callTag
 	case "filter":
@@ -232,311 +215,137 @@ func (p *parser) statement() (node, error) {
 		parse = p.generationTag
 	case "break":
 		p.next()
-		return &breakStmt{t.line}, nil
+		return &breakStmt{t.line}
 	case "continue":
 		p.next()
-		return &continueStmt{t.line}, nil
+		return &continueStmt{t.line}
 	default:
-		return nil, p.unclosed(t.text, t.line)
+		p.unclosed(t.text, t.line)
 	}
 	if p.tags = append(p.tags, t.text); len(p.tags) > maxTagDepth {
-		return nil, p.fail(t.line, "tags nested deeper than %d", maxTagDepth)
+		p.fail(t.line, "tags nested deeper than %d", maxTagDepth)
 	}
 	defer func() { p.tags = p.tags[:len(p.tags)-1] }()
-	if t.text != "from" && t.text != "import" && t.text != "extends" && t.text != "include" {
-		p.next()
-	}
+	p.next()
 	return parse(t.line)
 }
 
-func (p *parser) setTag(line int) (node, error) {
-	target, err := p.target(tupleOptions{namespace: true})
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) setTag(line int) node {
+	target := p.target(tupleOptions{namespace: true})
 	if p.skipOp("=") {
-		value, err := p.tuple(tupleOptions{})
-		return &assignStmt{line, target, value}, err
+		return &assignStmt{line, target, p.tuple(tupleOptions{})}
 	}
-	filter, err := p.filters(nil, false)
-	if err != nil {
-		return nil, err
-	}
-	body, err := p.body(true, "endset")
-	s := &assignBlockStmt{line: line, target: target, body: body}
+	filter := p.filters(nil, false)
+	s := &assignBlockStmt{line: line, target: target, body: p.body(true, "endset")}
 	s.filter, _ = filter.(*filterExpr)
-	return s, err
+	return s
 }
 
-func (p *parser) forTag(line int) (node, error) {
+func (p *parser) forTag(line int) node {
 	s := &forStmt{line: line}
-	var err error
-	if s.target, err = p.target(tupleOptions{ends: "in"}); err != nil {
-		return nil, err
-	}
+	s.target = p.target(tupleOptions{ends: "in"})
 	if !p.skipName("in") {
-		return nil, p.unexpected("in")
+		p.unexpected("in")
 	}
-	if s.iter, err = p.tuple(tupleOptions{noCond: true, ends: "recursive"}); err != nil {
-		return nil, err
-	}
+	s.iter = p.tuple(tupleOptions{noCond: true, ends: "recursive"})
 	if p.skipName("if") {
-		if s.test, err = p.expression(); err != nil {
-			return nil, err
-		}
+		s.test = p.expression()
 	}
 	s.recursive = p.skipName("recursive")
-	if s.body, err = p.body(false, "endfor", "else"); err != nil {
-		return nil, err
-	}
+	s.body = p.body(false, "endfor", "else")
 	if p.next().text == "else" {
-		s.orElse, err = p.body(true, "endfor")
+		s.orElse = p.body(true, "endfor")
 	}
-	return s, err
+	return s
 }
 
-func (p *parser) ifTag(line int) (node, error) {
+func (p *parser) ifTag(line int) node {
 	result := &ifStmt{line: line}
 	s := result
 	for {
-		var err error
-		if s.test, err = p.tuple(tupleOptions{noCond: true}); err != nil {
-			return nil, err
-		}
-		if s.body, err = p.body(false, "elif", "else", "endif"); err != nil {
-			return nil, err
-		}
+		s.test = p.tuple(tupleOptions{noCond: true})
+		s.body = p.body(false, "elif", "else", "endif")
 		switch t := p.next(); t.text {
 		case "elif":
 			s = &ifStmt{line: t.line}
 			result.elifs = append(result.elifs, s)
 			continue
 		case "else":
-			result.orElse, err = p.body(true, "endif")
+			result.orElse = p.body(true, "endif")
 		}
-		return result, err
+		return result
 	}
 }
 
-func (p *parser) withTag(line int) (node, error) {
+func (p *parser) withTag(line int) node {
 	s := &withStmt{line: line}
 	for p.cur().kind != tokBlockEnd {
 		if len(s.targets) > 0 {
-			if err := p.expectOp(","); err != nil {
-				return nil, err
-			}
+			p.expectOp(",")
 		}
-		target, err := p.target(tupleOptions{})
-		if err != nil {
-			return nil, err
-		}
+		target := p.target(tupleOptions{})
 		setAccess(target, param)
-		if err := p.expectOp("="); err != nil {
-			return nil, err
-		}
-		value, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
+		p.expectOp("=")
+		value := p.expression()
 		s.targets = append(s.targets, target)
 		s.values = append(s.values, value)
 	}
-	var err error
-	s.body, err = p.body(true, "endwith")
-	return s, err
-}
-
-func (p *parser) autoescapeTag(line int) (node, error) {
-	value, err := p.expression()
-	if err != nil {
-		return nil, err
-	}
-	body, err := p.body(true, "endautoescape")
-	return &autoescapeStmt{line, value, body}, err
-}
-
-func (p *parser) blockTag(line int) (node, error) {
-	name, err := p.expectName()
-	if err != nil {
-		return nil, err
-	}
-	s := &blockStmt{line: line, name: name.text, scoped: p.skipName("scoped"), required: p.skipName("required")}
-	if p.cur().is("-") {
-		return nil, p.fail(p.cur().line, "Block names in Jinja have to be valid Python identifiers and may not contain hyphens, use an underscore instead.")
-	}
-	if s.body, err = p.body(true, "endblock"); err != nil {
-		return nil, err
-	}
-	p.skipName(s.name)
-	if s.required {
-		for _, n := range s.body {
-			if !isBlank(n) {
-				return nil, p.fail(p.cur().line, "Required blocks can only contain comments or whitespace")
-			}
-		}
-	}
-	return s, nil
-}
-
-// isBlank reports whether a statement outputs white space only.
-func isBlank(n node) bool {
-	out, ok := n.(*outputStmt)
-	if !ok {
-		return false
-	}
-	for _, part := range out.nodes {
-		if text, ok := part.(*textExpr); !ok || spaces(text.text.s) < len(text.text.s) {
-			return false
-		}
-	}
-	return true
-}
-
-// loaderTag reads the tags that load other templates.
-func (p *parser) loaderTag(line int) (node, error) {
-	s := &loaderStmt{line: line, tag: p.next().text}
-	var err error
-	if s.source, err = p.expression(); err != nil {
-		return nil, err
-	}
-	switch s.tag {
-	case "import":
-		if !p.skipName("as") {
-			return nil, p.unexpected("as")
-		}
-		name, err := p.targetName()
-		if err != nil {
-			return nil, err
-		}
-		s.stores = append(s.stores, name.name)
-	case "from":
-		if !p.skipName("import") {
-			return nil, p.unexpected("import")
-		}
-		for {
-			name, err := p.targetName()
-			if err != nil {
-				return nil, err
-			}
-			if p.skipName("as") {
-				if name, err = p.targetName(); err != nil {
-					return nil, err
-				}
-			}
-			s.stores = append(s.stores, name.name)
-			if !p.skipOp(",") {
-				break
-			}
-		}
-	case "include":
-		if p.cur().isName("ignore") && p.look().isName("missing") {
-			p.next()
-			p.next()
-		}
-	}
-	if p.cur().isName("with", "without") && p.look().isName("context") {
-		p.next()
-		p.next()
-	}
-	return s, nil
+	s.body = p.body(true, "endwith")
+	return s
 }
 
 // signature reads the parameters of a macro or a call block.
-func (p *parser) signature() (args, defaults []node, err error) {
-	if err := p.expectOp("("); err != nil {
-		return nil, nil, err
-	}
+func (p *parser) signature() (args, defaults []node) {
+	p.expectOp("(")
 	for !p.cur().is(")") {
 		if len(args) > 0 {
-			if err := p.expectOp(","); err != nil {
-				return nil, nil, err
-			}
+			p.expectOp(",")
 		}
-		arg, err := p.targetName()
-		if err != nil {
-			return nil, nil, err
-		}
+		arg := p.targetName()
 		arg.ctx = param
 		for _, other := range args {
 			if other.(*nameExpr).name == arg.name {
-				return nil, nil, p.fail(arg.line, "duplicate argument '%s' in function definition", arg.name)
+				p.fail(arg.line, "duplicate argument '%s' in function definition", arg.name)
 			}
 		}
 		if p.skipOp("=") {
-			def, err := p.expression()
-			if err != nil {
-				return nil, nil, err
-			}
-			defaults = append(defaults, def)
+			defaults = append(defaults, p.expression())
 		} else if len(defaults) > 0 {
-			return nil, nil, p.fail(arg.line, "non-default argument follows default argument")
+			p.fail(arg.line, "non-default argument follows default argument")
 		}
 		args = append(args, arg)
 	}
-	return args, defaults, p.expectOp(")")
+	p.expectOp(")")
+	return args, defaults
 }
 
-func (p *parser) callTag(line int) (node, error) {
+func (p *parser) callTag(line int) node {
 	s := &callStmt{line: line}
-	var err error
 	if p.cur().is("(") {
-		if s.args, s.defaults, err = p.signature(); err != nil {
-			return nil, err
-		}
+		s.args, s.defaults = p.signature()
 	}
-	call, err := p.expression()
-	if err != nil {
-		return nil, err
-	}
+	call := p.expression()
 	var ok bool
 	if s.call, ok = call.(*callExpr); !ok {
-		return nil, p.fail(line, "expected call")
+		p.fail(line, "expected call")
 	}
-	s.body, err = p.body(true, "endcall")
-	return s, err
+	s.body = p.body(true, "endcall")
+	return s
 }
 
-func (p *parser) generationTag(line int) (node, error) {
-	body, err := p.body(true, "endgeneration")
-	return &callStmt{line: line, body: body}, err
+func (p *parser) generationTag(line int) node {
+	return &callStmt{line: line, body: p.body(true, "endgeneration")}
 }
 
-func (p *parser) filterTag(line int) (node, error) {
-	filter, err := p.filters(nil, true)
-	if err != nil {
-		return nil, err
-	}
-	body, err := p.body(true, "endfilter")
-	return &filterStmt{line, body, filter.(*filterExpr)}, err
+func (p *parser) filterTag(line int) node {
+	filter := p.filters(nil, true).(*filterExpr)
+	return &filterStmt{line, p.body(true, "endfilter"), filter}
 }
 
-func (p *parser) macroTag(line int) (node, error) {
-	name, err := p.targetName()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) macroTag(line int) node {
+	name := p.targetName()
 	s := &macroStmt{line: line, name: name.name}
-	if s.args, s.defaults, err = p.signature(); err != nil {
-		return nil, err
-	}
-	s.body, err = p.body(true, "endmacro")
-	return s, err
-}
-
-func (p *parser) printTag(line int) (node, error) {
-	s := &outputStmt{line: line}
-	for p.cur().kind != tokBlockEnd {
-		if len(s.nodes) > 0 {
-			if err := p.expectOp(","); err != nil {
-				return nil, err
-			}
-		}
-		n, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		s.nodes = append(s.nodes, n)
-		s.lines = append(s.lines, line)
-	}
-	return s, nil
+	s.args, s.defaults = p.signature()
+	s.body = p.body(true, "endmacro")
+	return s
 }

@@ -34,68 +34,44 @@ func floatText(f float64) string {
 	return s
 }
 
-// intText is Python's str of an integer, which refuses very long ones.
-func (in *interp) intText(n Int) (string, error) {
-	if n.big == nil {
-		return strconv.FormatInt(n.small, 10), nil
+// intText is Python's str of an integer.
+func intText(n Int) string {
+	if n.wide != "" {
+		return n.wide
 	}
-	// 10^4300 has 14285 bits.
-	if n.big.BitLen() > 14286 {
-		return "", valueErrorf("Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
-	}
-	in.step(n.big.BitLen() / 4)
-	s := n.big.Text(10)
-	if len(strings.TrimPrefix(s, "-")) > maxIntDigits {
-		return "", valueErrorf("Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
-	}
-	return s, nil
+	return strconv.FormatInt(n.small, 10)
 }
 
-// str is Python's str(v). Markup becomes a plain string.
-func (in *interp) str(v Value) (*Str, error) {
+// str is Python's str(v).
+func (in *interp) str(v Value) *Str {
 	switch v := v.(type) {
 	case *Str:
-		return plain(v), nil
+		return v
 	case *undefined:
-		return emptyStr, nil
+		return emptyStr
 	case Int:
-		s, err := in.intText(v)
-		return &Str{s: s, tmpl: v.tmpl}, err
+		return &Str{s: intText(v), tmpl: v.tmpl}
 	case Float:
 		in.step(4)
-		return &Str{s: floatText(v.f), tmpl: v.tmpl}, nil
+		return &Str{s: floatText(v.f), tmpl: v.tmpl}
 	}
 	return in.repr(v)
 }
 
 var emptyStr = &Str{tmpl: true}
 
-// softStr is markupsafe's soft_str: str(v), but markup stays what it is.
-func (in *interp) softStr(v Value) (*Str, error) {
-	if s, ok := v.(*Str); ok {
-		return s, nil
-	}
-	return in.str(v)
-}
-
 // repr is Python's repr(v).
-func (in *interp) repr(v Value) (*Str, error) {
+func (in *interp) repr(v Value) *Str {
 	b := in.builder()
-	if err := in.writeRepr(b, v, 0); err != nil {
-		return nil, err
-	}
-	return b.done(), nil
+	in.writeRepr(b, v, 0)
+	return b.done()
 }
 
 // reprText is repr for messages: it never fails and is never long.
 func (in *interp) reprText(v Value) string {
 	s, ok := v.(*Str)
 	if !ok {
-		r, err := in.repr(v)
-		if err != nil {
-			return v.typeName()
-		}
-		return clip(r.s)
+		return clip(in.repr(v).s)
 	}
 	b := builder{in: in}
 	writeStrRepr(&b, s.slice(0, len(clip(s.s))))
@@ -115,7 +91,7 @@ func clip(s string) string {
 	return s[:n]
 }
 
-func (in *interp) writeRepr(b *builder, v Value, depth int) error {
+func (in *interp) writeRepr(b *builder, v Value, depth int) {
 	nesting(depth)
 	in.step(2)
 	switch v := v.(type) {
@@ -128,35 +104,27 @@ func (in *interp) writeRepr(b *builder, v Value, depth int) error {
 			b.write("False", false)
 		}
 	case Int, Float:
-		s, err := in.str(v)
-		if err != nil {
-			return err
-		}
+		s := in.str(v)
 		b.str(s)
 	case *Str:
-		if v.safe {
-			b.write("Markup(", false)
-			writeStrRepr(b, v)
-			b.write(")", false)
-		} else {
-			writeStrRepr(b, v)
-		}
+		writeStrRepr(b, v)
 	case *List:
-		return in.writeItems(b, "[", v.items, "]", depth)
+		in.writeItems(b, "[", v.items, "]", depth)
 	case *Tuple:
 		if len(v.items) == 1 {
-			return in.writeItems(b, "(", v.items, ",)", depth)
+			in.writeItems(b, "(", v.items, ",)", depth)
+			break
 		}
-		return in.writeItems(b, "(", v.items, ")", depth)
+		in.writeItems(b, "(", v.items, ")", depth)
 	case *Dict:
-		return in.writeDict(b, v, depth)
+		in.writeDict(b, v, depth)
 	case *dictView:
 		items := make([]Value, v.dict.Len())
 		in.items(len(items))
 		for i := range items {
 			items[i] = v.at(i)
 		}
-		return in.writeItems(b, v.kind+"([", items, "])", depth)
+		in.writeItems(b, v.kind+"([", items, "])", depth)
 	case *rangeValue:
 		if v.step == 1 {
 			b.write(fmt.Sprintf("range(%d, %d)", v.start, v.stop), false)
@@ -165,81 +133,37 @@ func (in *interp) writeRepr(b *builder, v Value, depth int) error {
 		}
 	case *namespace:
 		b.write("<Namespace ", false)
-		if err := in.writeDict(b, v.attrs, depth); err != nil {
-			return err
-		}
+		in.writeDict(b, v.attrs, depth)
 		b.write(">", false)
-	case *macro:
-		if v.def.name == "" {
-			b.write("<Macro anonymous>", false)
-		} else {
-			in.scan(len(v.def.name))
-			b.write("<Macro ", false)
-			writeStrRepr(b, String(v.def.name, false))
-			b.write(">", false)
-		}
-	case *loopContext:
-		n, err := v.count(in)
-		if err != nil {
-			return err
-		}
-		b.write(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, n), false)
-	case *builtin:
-		b.write(v.describe(), false)
 	case *undefined:
 		b.write("Undefined", false)
-	case *generator:
-		if v.desc != "" {
-			b.write(fmt.Sprintf("<%s object %s at 0x0>", v.kind, v.desc), false)
-		} else {
-			b.write(fmt.Sprintf("<%s object at 0x0>", v.kind), false)
-		}
 	default:
 		b.write(fmt.Sprintf("<%s at 0x0>", objectTypeName(v)), false)
 	}
-	return nil
 }
 
-func (f *builtin) describe() string {
-	switch {
-	case f.kind == "type":
-		return "<class '" + f.name + "'>"
-	case f.recv != nil:
-		return fmt.Sprintf("<built-in method %s of %s object at 0x0>", f.name, f.recv.typeName())
-	}
-	return fmt.Sprintf("<function %s at 0x0>", f.name)
-}
-
-func (in *interp) writeItems(b *builder, open string, items []Value, end string, depth int) error {
+func (in *interp) writeItems(b *builder, open string, items []Value, end string, depth int) {
 	b.write(open, false)
 	for i, item := range items {
 		if i > 0 {
 			b.write(", ", false)
 		}
-		if err := in.writeRepr(b, item, depth+1); err != nil {
-			return err
-		}
+		in.writeRepr(b, item, depth+1)
 	}
 	b.write(end, false)
-	return nil
 }
 
-func (in *interp) writeDict(b *builder, d *Dict, depth int) error {
+func (in *interp) writeDict(b *builder, d *Dict, depth int) {
 	b.write("{", false)
 	for i, e := range d.entries {
 		if i > 0 {
 			b.write(", ", false)
 		}
-		if err := in.writeRepr(b, e.key, depth+1); err != nil {
-			return err
-		}
+		in.writeRepr(b, e.key, depth+1)
 		b.write(": ", false)
-		if err := in.writeRepr(b, e.value, depth+1); err != nil {
-			return err
-		}
+		in.writeRepr(b, e.value, depth+1)
 	}
 	b.write("}", false)
-	return nil
 }
 
 // writeStrRepr appends the repr of a string: in single quotes unless it holds
@@ -273,7 +197,7 @@ func writeStrRepr(b *builder, s *Str) {
 		case r >= ' ' && r < 0x7f:
 			i += n
 			continue
-		case r >= 0x80 && isPrintable(r):
+		case r >= 0x80 && strconv.IsPrint(r):
 			b.in.step(2)
 			i += n
 			continue
@@ -291,4 +215,15 @@ func writeStrRepr(b *builder, s *Str) {
 	}
 	b.slice(s, plainFrom, len(s.s))
 	b.write(string(quote), false)
+}
+
+// hex writes r in lower case with the given number of digits.
+func hex(r rune, digits int) string {
+	const set = "0123456789abcdef"
+	out := make([]byte, digits)
+	for i := digits - 1; i >= 0; i-- {
+		out[i] = set[r&15]
+		r >>= 4
+	}
+	return string(out)
 }

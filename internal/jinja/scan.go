@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// All reading of strings that templates can make long goes through this file.
-// Each function charges the meter for what it has read, stretch by stretch:
-// a search that ends soon costs little, and one that does not can be stopped.
+// All reading of strings that templates can make long is in this file. Each function charges the
+// meter stretch by stretch for what it has read: a search that ends soon costs little, and a long
+// one can be stopped.
 
 const (
 	// stretch is the number of bytes that are copied, searched or compared
@@ -19,8 +19,8 @@ const (
 	charStretch = 1 << 11
 )
 
-// stretchEnd returns where the stretch of up to n bytes that begins at i ends,
-// between two characters.
+// stretchEnd returns the end of the stretch of up to n bytes that begins at i. The end is between
+// two characters.
 func stretchEnd(s string, i, n int) int {
 	end := i + n
 	if end >= len(s) {
@@ -64,19 +64,6 @@ func (m *meter) lastIndex(s, sub string) int {
 	}
 }
 
-// indexAny is strings.IndexAny for a few ASCII characters.
-func (m *meter) indexAny(s, chars string) int {
-	for i := 0; i < len(s); i += stretch {
-		end := min(i+stretch, len(s))
-		if at := strings.IndexAny(s[i:end], chars); at >= 0 {
-			m.scan(at)
-			return i + at
-		}
-		m.scan(end - i)
-	}
-	return -1
-}
-
 // countText is strings.Count.
 func (m *meter) countText(s, sub string) int {
 	n := 0
@@ -101,8 +88,7 @@ func (m *meter) countText(s, sub string) int {
 	}
 }
 
-// compareText is strings.Compare. It looks at more and more at a time, for
-// most strings differ soon.
+// compareText is strings.Compare. It reads growing stretches, since most strings differ early.
 func (m *meter) compareText(a, b string) int {
 	n := min(len(a), len(b))
 	for i, size := 0, 64; i < n; size = min(2*size, stretch) {
@@ -200,8 +186,7 @@ func (m *meter) lastIndexFunc(s string, f func(rune) bool) int {
 	return -1
 }
 
-// skip returns the offset of the first character of s for which f does not
-// hold, or the length of s.
+// skip returns the offset of the first character of s for which f is false, or the length of s.
 func (m *meter) skip(s string, f func(rune) bool) int {
 	if at := m.indexFunc(s, func(r rune) bool { return !f(r) }); at >= 0 {
 		return at
@@ -209,8 +194,7 @@ func (m *meter) skip(s string, f func(rune) bool) int {
 	return len(s)
 }
 
-// skipBack returns the end of the last character of s for which f does not
-// hold, or 0.
+// skipBack returns the end of the last character of s for which f is false, or 0.
 func (m *meter) skipBack(s string, f func(rune) bool) int {
 	at := m.lastIndexFunc(s, func(r rune) bool { return !f(r) })
 	if at < 0 {

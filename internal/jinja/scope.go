@@ -8,7 +8,7 @@ package jinja
 // scopes; conditions do not.
 
 // A function is a part of a template whose variables live in one frame: the
-// template itself, a block, a macro, the body of a recursive loop.
+// template itself, a macro, the body of a recursive loop.
 type function struct {
 	parent *function
 	depth  int
@@ -24,8 +24,8 @@ func newFunction(parent *function) *function {
 	return f
 }
 
-// A slot is the place of a variable in the frames of a function. Scopes of
-// one level share theirs, as at most one of them is active.
+// A slot is the position of a variable in the frames of a function. Scopes of one level share
+// slots, since at most one of them is active.
 type slot struct {
 	fn    *function
 	index int
@@ -46,7 +46,7 @@ func (f *function) slot(level int, name string) *slot {
 	return s
 }
 
-// A loadKind says what a variable holds when its scope is entered.
+// A loadKind says how a variable is set when its scope is entered.
 type loadKind byte
 
 const (
@@ -84,7 +84,7 @@ func newSymbols(parent *symbols, fn *function) *symbols {
 	return s
 }
 
-// branch returns symbols that hold what one branch of a condition adds to s.
+// branch returns the symbols for one branch of a condition in s.
 func (s *symbols) branch() *symbols {
 	b := newSymbols(s.parent, s.fn)
 	b.level, b.base = s.level, s
@@ -162,8 +162,8 @@ func (s *symbols) store(name string) {
 	s.define(name, loading{kind: loadUndefined})
 }
 
-// branches merges what the branches of a condition do to the names. A name
-// that only they assign keeps its outer value where they do not.
+// branches merges the effects of a condition's branches on the names. A name that only some
+// branches assign keeps its outer value in the others.
 func (s *symbols) branches(all ...*symbols) {
 	var fresh []string
 	for _, b := range all {
@@ -186,8 +186,8 @@ func (s *symbols) branches(all ...*symbols) {
 	}
 }
 
-// visit notes the names that n reads and assigns in the scope s itself; what
-// opens a scope of its own is left to that one.
+// visit records the names that n reads and assigns in scope s itself, without those in nested
+// scopes.
 func (s *symbols) visit(n node) {
 	switch n := n.(type) {
 	case *nameExpr:
@@ -211,11 +211,6 @@ func (s *symbols) visit(n node) {
 		s.branches(branch(n.body), branch(n.elifs), branch(n.orElse))
 	case *macroStmt:
 		s.store(n.name)
-	case *loaderStmt:
-		s.visit(n.source)
-		for _, name := range n.stores {
-			s.store(name)
-		}
 	case *assignStmt:
 		s.visit(n.value)
 		s.visit(n.target)
@@ -231,7 +226,6 @@ func (s *symbols) visit(n node) {
 		s.visitAll(n.values)
 	case *assignBlockStmt:
 		s.visit(n.target)
-	case *autoescapeStmt, *blockStmt:
 	default:
 		children(n, s.visit)
 	}
@@ -259,7 +253,10 @@ func (s *symbols) parameters(target node) {
 
 // reads returns which of the names the nodes read before they assign them.
 func reads(nodes []node, names ...string) map[string]bool {
-	open := setOf(names...)
+	open := map[string]bool{}
+	for _, name := range names {
+		open[name] = true
+	}
 	found := map[string]bool{}
 	var visit func(node)
 	visit = func(n node) {
@@ -270,7 +267,6 @@ func reads(nodes []node, names ...string) map[string]bool {
 			} else if n.ctx != load {
 				delete(open, n.name)
 			}
-		case *blockStmt:
 		default:
 			children(n, visit)
 		}

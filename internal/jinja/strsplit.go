@@ -7,27 +7,21 @@ import (
 
 // splitArgs are the separator, nil for white space, and the greatest number
 // of cuts, negative for any.
-func splitArgs(a *callArgs) (*Str, int, error) {
-	args, err := a.bind("sep?", "maxsplit?")
-	if err != nil {
-		return nil, 0, err
+func splitArgs(a *callArgs) (*Str, int) {
+	args := a.bind("sep?", "maxsplit?")
+	most := a.argInt(args[1], -1)
+	if args[0] == nil || args[0] == None {
+		return nil, most
 	}
-	most, err := a.argInt(args[1], -1)
-	if err != nil || args[0] == nil || args[0] == None {
-		return nil, most, err
+	sep := a.argStr(args[0])
+	if sep.s == "" {
+		panic(valueErrorf("empty separator"))
 	}
-	sep, err := a.argStr(args[0])
-	if err == nil && sep.s == "" {
-		err = valueErrorf("empty separator")
-	}
-	return sep, most, err
+	return sep, most
 }
 
-func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
-	sep, most, err := splitArgs(a)
-	if err != nil {
-		return nil, err
-	}
+func strSplit(in *interp, recv Value, a *callArgs) Value {
+	sep, most := splitArgs(a)
 	s := recv.(*Str)
 	var out []Value
 	add := func(i, j int) {
@@ -45,7 +39,7 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 			i += at + len(sep.s)
 		}
 		add(i, len(s.s))
-		return NewList(out...), nil
+		return NewList(out...)
 	}
 	for {
 		i += in.skip(s.s[i:], isSpace)
@@ -64,15 +58,12 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 		i += j
 		most--
 	}
-	return NewList(out...), nil
+	return NewList(out...)
 }
 
-func strRsplit(in *interp, recv Value, a *callArgs) (Value, error) {
-	sep, most, err := splitArgs(a)
-	if err != nil {
-		return nil, err
-	}
-	return NewList(in.rsplit(recv.(*Str), sep, most)...), nil
+func strRsplit(in *interp, recv Value, a *callArgs) Value {
+	sep, most := splitArgs(a)
+	return NewList(in.rsplit(recv.(*Str), sep, most)...)
 }
 
 // rsplit cuts s from its end.
@@ -141,90 +132,35 @@ func (in *interp) splitLines(s *Str, keep bool) []*Str {
 	return out
 }
 
-func strSplitlines(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.bind("keepends?")
-	if err != nil {
-		return nil, err
-	}
+func strSplitlines(in *interp, recv Value, a *callArgs) Value {
+	args := a.bind("keepends?")
 	lines := in.splitLines(recv.(*Str), argBool(args[0]))
 	in.items(len(lines))
 	out := make([]Value, len(lines))
 	for i, line := range lines {
 		out[i] = line
 	}
-	return NewList(out...), nil
+	return NewList(out...)
 }
 
-func strPartition(in *interp, recv Value, a *callArgs) (Value, error) {
-	s, sep, err := partitionArgs(in, recv, a)
-	if err != nil {
-		return nil, err
+// partitioner makes partition and rpartition, which leave the text in the
+// first or the last place where the separator is not found.
+func partitioner(index func(m *meter, s, sub string) int, last bool) method {
+	return func(in *interp, recv Value, a *callArgs) Value {
+		args := a.positional(1, 1)
+		sep := a.argStr(args[0])
+		if sep.s == "" {
+			panic(valueErrorf("empty separator"))
+		}
+		s := recv.(*Str)
+		at := index(&in.meter, s.s, sep.s)
+		switch {
+		case at >= 0:
+			end := at + len(sep.s)
+			return newTuple(s.slice(0, at), s.slice(at, end), s.slice(end, len(s.s)))
+		case last:
+			return newTuple(s.slice(0, 0), s.slice(0, 0), s)
+		}
+		return newTuple(s, s.slice(0, 0), s.slice(0, 0))
 	}
-	at := in.index(s.s, sep.s)
-	if at < 0 {
-		return newTuple(s, s.slice(0, 0), s.slice(0, 0)), nil
-	}
-	end := at + len(sep.s)
-	return newTuple(s.slice(0, at), s.slice(at, end), s.slice(end, len(s.s))), nil
-}
-
-func strRpartition(in *interp, recv Value, a *callArgs) (Value, error) {
-	s, sep, err := partitionArgs(in, recv, a)
-	if err != nil {
-		return nil, err
-	}
-	at := in.lastIndex(s.s, sep.s)
-	if at < 0 {
-		return newTuple(s.slice(0, 0), s.slice(0, 0), s), nil
-	}
-	end := at + len(sep.s)
-	return newTuple(s.slice(0, at), s.slice(at, end), s.slice(end, len(s.s))), nil
-}
-
-func partitionArgs(in *interp, recv Value, a *callArgs) (s, sep *Str, err error) {
-	args, err := a.positional(1, 1)
-	if err != nil {
-		return nil, nil, err
-	}
-	if sep, err = a.argStr(args[0]); err != nil {
-		return nil, nil, err
-	}
-	if sep.s == "" {
-		return nil, nil, valueErrorf("empty separator")
-	}
-	return recv.(*Str), sep, nil
-}
-
-func strRemoveprefix(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 1)
-	if err != nil {
-		return nil, err
-	}
-	fix, err := a.argStr(args[0])
-	if err != nil {
-		return nil, err
-	}
-	s := recv.(*Str)
-	in.scan(len(fix.s))
-	if !strings.HasPrefix(s.s, fix.s) {
-		return s, nil
-	}
-	return s.slice(len(fix.s), len(s.s)), nil
-}
-
-func strRemovesuffix(in *interp, recv Value, a *callArgs) (Value, error) {
-	args, err := a.positional(1, 1)
-	if err != nil {
-		return nil, err
-	}
-	fix, err := a.argStr(args[0])
-	if err != nil {
-		return nil, err
-	}
-	s := recv.(*Str)
-	in.scan(len(fix.s))
-	if !strings.HasSuffix(s.s, fix.s) {
-		return s, nil
-	}
-	return s.slice(0, len(s.s)-len(fix.s)), nil
 }

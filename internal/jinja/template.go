@@ -2,22 +2,18 @@ package jinja
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
-// A Template is a compiled template. It may be rendered by many goroutines at
-// once.
+// A Template is a compiled template. It is safe for concurrent use.
 type Template struct {
 	name     string
 	root     *code
-	blocks   map[string]*blockCode
 	mentions map[string]bool
 }
 
-// Parse compiles a template. Name is what errors call it. The error is a
-// *SyntaxError.
+// Parse compiles a template. Errors use name as the template's name. The error is a *SyntaxError.
 func Parse(name, source string) (t *Template, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -34,11 +30,11 @@ func Parse(name, source string) (t *Template, err error) {
 	if err != nil {
 		return nil, err
 	}
-	root, blocks, err := compile(name, body)
+	root, err := compile(name, body)
 	if err != nil {
 		return nil, err
 	}
-	t = &Template{name, root, blocks, map[string]bool{}}
+	t = &Template{name, root, map[string]bool{}}
 	for _, n := range body {
 		t.collect(n)
 	}
@@ -64,26 +60,25 @@ func (t *Template) collect(n node) {
 	children(n, t.collect)
 }
 
-// Options are the surroundings of a rendering. The zero value is useful.
+// Options are the options of a rendering. The zero value is useful.
 type Options struct {
-	// Now is what strftime_now formats; time.Now when nil. It is called
-	// at most once for a rendering.
+	// Now returns the time that strftime_now formats; nil means time.Now. It is called at most once
+	// per rendering.
 	Now func() time.Time
 	// Limits bounds what the template may use.
 	Limits Limits
 }
 
-// Render renders the template with the given variables, which it does not
-// change. The error matches one of the kinds of this package, or is a
-// *CanceledError soon after ctx has ended; nothing of the text is returned
-// with it.
+// Render renders the template with the given variables, which it does not change. The error matches
+// one of the kinds of this package, or is a *CanceledError soon after ctx ends. With an error it
+// returns no text.
 func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Text, err error) {
-	in := &interp{meter: meter{ctx: ctx, limits: opt.Limits.withDefaults()}, now: opt.Now}
-	if in.now == nil {
-		in.now = time.Now
-	}
 	if vars == nil {
 		vars = NewDict()
+	}
+	in := &interp{vars: vars, meter: meter{ctx: ctx, limits: opt.Limits.withDefaults()}, now: opt.Now}
+	if in.now == nil {
+		in.now = time.Now
 	}
 	defer func() {
 		r := recover()
@@ -98,27 +93,18 @@ func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Te
 		case *CanceledError:
 			err = stop
 			return
+		case *RuntimeError:
+			stop.Name, stop.Line = t.name, in.line
+			err = stop
+			return
+		case *RaiseError:
+			stop.Name, stop.Line = t.name, in.line
+			err = stop
+			return
 		}
 		err = &RuntimeError{Name: t.name, Class: classInternal, Message: fmt.Sprint(r)}
 	}()
 	in.out = in.builder()
-	if _, err := in.run(t.root, &nameTable{in: in, tmpl: t, vars: vars}, ""); err != nil {
-		return nil, t.named(err)
-	}
+	in.run(t.root)
 	return in.out.done().text(), nil
-}
-
-// named puts the name of the template into an error.
-func (t *Template) named(err error) error {
-	var re *RuntimeError
-	var raised *RaiseError
-	switch {
-	case errors.As(err, &re):
-		named := *re
-		named.Name = t.name
-		return &named
-	case errors.As(err, &raised):
-		raised.Name = t.name
-	}
-	return err
 }

@@ -2,17 +2,15 @@ package jinja
 
 import "strings"
 
-// Text is a rendered template: pieces that the template wrote and pieces that
-// came from its variables, in order. Joined they are the whole text; no piece
-// is empty and no two neighbours are of the same origin.
+// Text is a rendered template: pieces from the template and pieces from its variables, in order.
+// Joined, they are the whole text. No piece is empty, and neighbors differ in origin.
 type Text []Span
 
 // A Span is a piece of rendered text of one origin.
 type Span struct {
 	Text string
-	// Template is true when every byte was written by the template itself
-	// or comes from a variable passed as trusted. Whatever has no clear
-	// origin counts as the caller's.
+	// Template is true if every byte was written by the template itself or comes from a variable
+	// passed as trusted. Text without a clear origin counts as the caller's.
 	Template bool
 }
 
@@ -28,35 +26,33 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// A run ends a stretch of a string that has one origin: the stretch is what
-// lies between the end of the run before and this end, in bytes.
+// A run is a stretch of a string with one origin, from the end of the previous run to this end, in
+// bytes.
 type run struct {
 	end  int
 	tmpl bool
 }
 
-// A Str is a string and where its bytes come from.
+// A Str is a string with the origins of its bytes.
 type Str struct {
 	s    string
 	runs []run // nil when the origin is tmpl throughout
 	base int   // where s begins in what the runs count; the last may reach behind its end
 	tmpl bool
-	safe bool // markup: a string already escaped for HTML
 }
 
-// String returns a string value. Trusted says that its text may be taken for
-// the template's own, as that of the tokens the embedder passes by name. What
-// is not UTF-8 in it becomes U+FFFD.
+// String returns a string value. trusted says that its text counts as the template's, as that of
+// special tokens does. Invalid UTF-8 becomes U+FFFD.
 func String(text string, trusted bool) *Str {
 	return &Str{s: strings.ToValidUTF8(text, "\uFFFD"), tmpl: trusted}
 }
 
-// Text returns the value of s without its origins.
+// Text returns the text of s without its origins.
 func (s *Str) Text() string { return s.s }
 
 func (*Str) typeName() string { return "str" }
 
-// origin reports whether the byte at i is the template's.
+// origin reports whether the byte at i is from the template.
 func (s *Str) origin(i int) bool {
 	if s.runs == nil {
 		return s.tmpl
@@ -64,7 +60,7 @@ func (s *Str) origin(i int) bool {
 	return s.runs[s.runAt(i)].tmpl
 }
 
-// trusted reports whether the whole string is the template's.
+// trusted reports whether the whole string is from the template.
 func (s *Str) trusted() bool { return s.runs == nil && s.tmpl }
 
 // runAt returns the index of the run that holds the byte at i, or the last.
@@ -81,13 +77,12 @@ func (s *Str) runAt(i int) int {
 	return lo
 }
 
-// slice returns the bytes [i, j) of s, sharing its memory. The result is
-// markup if s is.
+// slice returns the bytes [i, j) of s, sharing its memory.
 func (s *Str) slice(i, j int) *Str {
 	if i == 0 && j == len(s.s) {
 		return s
 	}
-	out := &Str{s: s.s[i:j], tmpl: s.tmpl, safe: s.safe}
+	out := &Str{s: s.s[i:j], tmpl: s.tmpl}
 	if s.runs == nil || i == j {
 		return out
 	}
@@ -118,7 +113,7 @@ func (s *Str) text() Text {
 	return out
 }
 
-// A builder makes a string out of pieces of others and keeps their origins.
+// A builder builds a string from pieces of others and keeps their origins.
 type builder struct {
 	in   *interp
 	buf  strings.Builder
@@ -138,7 +133,8 @@ func (b *builder) write(text string, tmpl bool) {
 	b.mark(tmpl)
 }
 
-// room makes room for n bytes more, and charges all of what it makes: what is there already is copied.
+// room makes room for n more bytes. It charges the whole new buffer, since the existing bytes are
+// copied.
 func (b *builder) room(n int) {
 	if b.buf.Cap()-b.buf.Len() >= n {
 		return
@@ -147,7 +143,7 @@ func (b *builder) room(n int) {
 	b.buf.Grow(n)
 }
 
-// mark says that the bytes appended since the last run are of one origin.
+// mark records the origin of the bytes appended since the last run.
 func (b *builder) mark(tmpl bool) {
 	if n := len(b.runs); n > 0 && b.runs[n-1].tmpl == tmpl {
 		b.runs[n-1].end = b.buf.Len()
@@ -191,7 +187,7 @@ func (b *builder) slice(s *Str, i, j int) {
 	}
 }
 
-// done returns what was built.
+// done returns the string.
 func (b *builder) done() *Str {
 	out := &Str{s: b.buf.String()}
 	switch len(b.runs) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonStyle are the parameters of Python's json.dumps that templates use.
+// jsonStyle holds the parameters of Python's json.dumps that templates use.
 type jsonStyle struct {
 	ensureASCII bool
 	sortKeys    bool
@@ -17,11 +17,8 @@ type jsonStyle struct {
 
 // filterTojson is the tojson filter of transformers: json.dumps, without the
 // escaping for HTML that jinja2's own filter does.
-func filterTojson(in *interp, v Value, a *callArgs) (Value, error) {
-	args, err := a.bind("ensure_ascii?", "indent?", "separators?", "sort_keys?")
-	if err != nil {
-		return nil, err
-	}
+func filterTojson(in *interp, v Value, a *callArgs) Value {
+	args := a.bind("ensure_ascii?", "indent?", "separators?", "sort_keys?")
 	style := jsonStyle{
 		ensureASCII: argBool(args[0]),
 		sortKeys:    argBool(args[3]),
@@ -30,46 +27,22 @@ func filterTojson(in *interp, v Value, a *callArgs) (Value, error) {
 	}
 	if args[1] != nil && args[1] != None {
 		style.itemSep = &Str{s: ","}
-		if style.indent, err = in.jsonIndent(args[1]); err != nil {
-			return nil, err
-		}
+		style.indent = a.argIndent(in, args[1], 0)
 	}
 	if args[2] != nil && args[2] != None {
-		pair, err := in.unpack(args[2], 2)
-		if err != nil {
-			return nil, err
-		}
+		pair := in.unpack(args[2], 2)
 		for i, to := range []**Str{&style.itemSep, &style.keySep} {
-			s, ok := pair[i].(*Str)
-			if !ok {
-				return nil, typeErrorf("tojson() separators must be strings, not %s", pair[i].typeName())
-			}
-			*to = s
+			*to = a.argStr(pair[i])
 		}
 	}
 	b := in.builder()
-	if err := in.writeJSON(b, v, &style, 0); err != nil {
-		return nil, err
-	}
-	return b.done(), nil
-}
-
-func (in *interp) jsonIndent(v Value) (*Str, error) {
-	if s, ok := v.(*Str); ok {
-		return s, nil
-	}
-	n, ok := asInt(v)
-	if !ok {
-		return nil, typeErrorf("can't multiply sequence by non-int of type '%s'", v.typeName())
-	}
-	b := in.builder()
-	b.repeat(" ", n.clamp(), false)
-	return b.done(), nil
+	in.writeJSON(b, v, &style, 0)
+	return b.done()
 }
 
 // writeJSON appends v as JSON. The punctuation counts as the caller's, as do
 // all numbers and constants that are not the template's own.
-func (in *interp) writeJSON(b *builder, v Value, style *jsonStyle, depth int) error {
+func (in *interp) writeJSON(b *builder, v Value, style *jsonStyle, depth int) {
 	nesting(depth)
 	in.step(1)
 	switch v := v.(type) {
@@ -82,25 +55,20 @@ func (in *interp) writeJSON(b *builder, v Value, style *jsonStyle, depth int) er
 			b.write("false", false)
 		}
 	case Int:
-		s, err := in.intText(v)
-		if err != nil {
-			return err
-		}
-		b.write(s, v.tmpl)
+		b.write(intText(v), v.tmpl)
 	case Float:
 		b.write(jsonFloat(v.f), v.tmpl)
 	case *Str:
 		writeJSONString(b, v, style.ensureASCII)
 	case *List:
-		return in.writeJSONList(b, v.items, style, depth)
+		in.writeJSONList(b, v.items, style, depth)
 	case *Tuple:
-		return in.writeJSONList(b, v.items, style, depth)
+		in.writeJSONList(b, v.items, style, depth)
 	case *Dict:
-		return in.writeJSONDict(b, v, style, depth)
+		in.writeJSONDict(b, v, style, depth)
 	default:
-		return typeErrorf("Object of type %s is not JSON serializable", v.typeName())
+		panic(typeErrorf("Object of type %s is not JSON serializable", v.typeName()))
 	}
-	return nil
 }
 
 func jsonFloat(f float64) string {
@@ -126,10 +94,10 @@ func (in *interp) jsonBreak(b *builder, style *jsonStyle, depth int) {
 	}
 }
 
-func (in *interp) writeJSONList(b *builder, items []Value, style *jsonStyle, depth int) error {
+func (in *interp) writeJSONList(b *builder, items []Value, style *jsonStyle, depth int) {
 	if len(items) == 0 {
 		b.write("[]", false)
-		return nil
+		return
 	}
 	b.write("[", false)
 	for i, item := range items {
@@ -137,26 +105,20 @@ func (in *interp) writeJSONList(b *builder, items []Value, style *jsonStyle, dep
 			b.str(style.itemSep)
 		}
 		in.jsonBreak(b, style, depth+1)
-		if err := in.writeJSON(b, item, style, depth+1); err != nil {
-			return err
-		}
+		in.writeJSON(b, item, style, depth+1)
 	}
 	in.jsonBreak(b, style, depth)
 	b.write("]", false)
-	return nil
 }
 
-func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int) error {
+func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int) {
 	if d.Len() == 0 {
 		b.write("{}", false)
-		return nil
+		return
 	}
 	entries := d.entries
 	if style.sortKeys {
-		var err error
-		if entries, err = in.sortedEntries(entries); err != nil {
-			return err
-		}
+		entries = in.sortedEntries(entries)
 	}
 	b.write("{", false)
 	for i, e := range entries {
@@ -164,47 +126,34 @@ func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int
 			b.str(style.itemSep)
 		}
 		in.jsonBreak(b, style, depth+1)
-		key, err := in.jsonKey(e.key)
-		if err != nil {
-			return err
-		}
+		key := in.jsonKey(e.key)
 		writeJSONString(b, key, style.ensureASCII)
 		b.str(style.keySep)
-		if err := in.writeJSON(b, e.value, style, depth+1); err != nil {
-			return err
-		}
+		in.writeJSON(b, e.value, style, depth+1)
 	}
 	in.jsonBreak(b, style, depth)
 	b.write("}", false)
-	return nil
 }
 
 // sortedEntries returns the entries in the order of their keys.
-func (in *interp) sortedEntries(entries []entry) ([]entry, error) {
+func (in *interp) sortedEntries(entries []entry) []entry {
 	in.items(3 * len(entries))
 	out := append([]entry(nil), entries...)
-	return out, sortStable(in, out, func(a, b entry) (bool, error) { return in.order("<", a.key, b.key) })
+	sortStable(in, out, func(a, b entry) bool { return in.order("<", a.key, b.key) })
+	return out
 }
 
-// jsonKey is the text of a key: JSON knows only strings.
-func (in *interp) jsonKey(key Value) (*Str, error) {
-	switch k := key.(type) {
+// jsonKey returns a key as a string, the only kind of key in JSON.
+func (in *interp) jsonKey(key Value) *Str {
+	switch key := key.(type) {
 	case *Str:
-		return k, nil
-	case noneValue:
-		return &Str{s: "null"}, nil
-	case Bool:
-		if k {
-			return &Str{s: "true"}, nil
-		}
-		return &Str{s: "false"}, nil
-	case Int:
-		s, err := in.intText(k)
-		return &Str{s: s, tmpl: k.tmpl}, err
-	case Float:
-		return &Str{s: jsonFloat(k.f), tmpl: k.tmpl}, nil
+		return key
+	case noneValue, Bool, Int, Float:
+		b := in.builder()
+		in.writeJSON(b, key, nil, 0)
+		return b.done()
 	}
-	return nil, typeErrorf("keys must be str, int, float, bool or None, not %s", key.typeName())
+	panic(typeErrorf("keys must be str, int, float, bool or None, not %s", key.typeName()))
 }
 
 func writeJSONString(b *builder, s *Str, ensureASCII bool) {

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,10 +23,6 @@ func isSpace(r rune) bool {
 func isLineBreak(r rune) bool {
 	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
 }
-
-// isPrintable is Python's str.isprintable of one character: what repr does
-// not escape.
-func isPrintable(r rune) bool { return strconv.IsPrint(r) }
 
 // isWord is \w of Python's regular expressions.
 func isWord(r rune) bool {

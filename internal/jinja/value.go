@@ -1,10 +1,15 @@
 package jinja
 
-import "math/big"
+import (
+	"maps"
+	"math"
+	"slices"
 
-// A Value is a value of the template language: None, Bool, Int, Float, *Str,
-// *List, *Tuple, *Dict, or one of the kinds that only templates make, such as
-// macros and undefined values.
+	"github.com/realizar/realizar/internal/nearest"
+)
+
+// A Value is a value of the template language: None, Bool, Int, Float, *Str, *List, *Tuple, *Dict,
+// or a kind that only templates make, such as macros and undefined values.
 type Value interface {
 	// typeName is the name Python gives the type.
 	typeName() string
@@ -22,11 +27,12 @@ type Bool bool
 
 func (Bool) typeName() string { return "bool" }
 
-// An Int is an integer of any size.
+// An Int is a 64-bit integer. An integer in JSON may be wider: it can be printed and compared, but
+// not used in arithmetic.
 type Int struct {
-	small int64
-	big   *big.Int // the value when it does not fit small
-	tmpl  bool     // computed from the template's own numbers only
+	small int64  // the nearest integer, where wide is set
+	wide  string // the decimal digits of an integer of more than 64 bits
+	tmpl  bool   // computed from the template's own numbers only
 }
 
 func (Int) typeName() string { return "int" }
@@ -37,47 +43,17 @@ func Integer(n int64) Int { return Int{small: n} }
 // templateInt returns an integer that counts as the template's.
 func templateInt(n int) Int { return Int{small: int64(n), tmpl: true} }
 
-func bigInt(b *big.Int, tmpl bool) Int {
-	if b.IsInt64() {
-		return Int{small: b.Int64(), tmpl: tmpl}
+// wideInt returns an integer of more than 64 bits, given its digits.
+func wideInt(digits string, tmpl bool) Int {
+	if digits[0] == '-' {
+		return Int{math.MinInt64, digits, tmpl}
 	}
-	return Int{big: b, tmpl: tmpl}
+	return Int{math.MaxInt64, digits, tmpl}
 }
 
-func (n Int) bigValue() *big.Int {
-	if n.big != nil {
-		return n.big
-	}
-	return big.NewInt(n.small)
-}
-
-// bits is the length of n in binary.
-func (n Int) bits() int {
-	if n.big != nil {
-		return n.big.BitLen()
-	}
-	return 64
-}
-
-func (n Int) sign() int {
-	if n.big != nil {
-		return n.big.Sign()
-	}
-	switch {
-	case n.small < 0:
-		return -1
-	case n.small > 0:
-		return 1
-	}
-	return 0
-}
-
-// clamp returns n as an int, with values out of range at the ends.
+// clamp returns n as an int, limited to the range of int.
 func (n Int) clamp() int {
 	const limit = 1 << 62
-	if n.big != nil {
-		return n.big.Sign() * limit
-	}
 	return int(max(-limit, min(limit, n.small)))
 }
 
@@ -92,7 +68,7 @@ func (Float) typeName() string { return "float" }
 // Number returns a floating-point number that counts as the caller's.
 func Number(f float64) Float { return Float{f: f} }
 
-// A List is a list; the sandbox lets no template change one.
+// A List is a list. The sandbox does not let templates change it.
 type List struct{ items []Value }
 
 func (*List) typeName() string { return "list" }
@@ -100,11 +76,8 @@ func (*List) typeName() string { return "list" }
 // NewList returns a list of the given items, which it keeps.
 func NewList(items ...Value) *List { return &List{items} }
 
-// A Tuple is a tuple. Names is set on the pairs that groupby makes.
-type Tuple struct {
-	items []Value
-	names []string
-}
+// A Tuple is a tuple.
+type Tuple struct{ items []Value }
 
 func (*Tuple) typeName() string { return "tuple" }
 
@@ -126,7 +99,14 @@ func undefinedName(name string) *undefined {
 
 func undefinedHint(hint string) *undefined { return &undefined{hint: hint} }
 
-// fail is the error of using u.
+// needDefined fails if v is undefined.
+func (in *interp) needDefined(v Value) {
+	if u, ok := v.(*undefined); ok {
+		panic(in.failUndefined(u))
+	}
+}
+
+// failUndefined fails with the error of using u.
 func (in *interp) failUndefined(u *undefined) error {
 	class := u.class
 	if class == "" {
@@ -138,29 +118,40 @@ func (in *interp) failUndefined(u *undefined) error {
 	case u.obj == nil:
 		return raise(class, "%s is undefined", in.reprText(u.name))
 	case isStr:
-		return raise(class, "'%s' has no attribute %s", objectTypeName(u.obj), in.reprText(name))
+		return raise(class, "'%s' has no attribute %s%s", objectTypeName(u.obj), in.reprText(name), nearestMethod(u.obj, name.s))
 	}
 	return raise(class, "%s has no element %s", objectTypeName(u.obj), in.reprText(u.name))
 }
 
+// nearestMethod returns the part of an error message that names the method of v nearest to name. It
+// is empty for values whose items name may refer to.
+func nearestMethod(v Value, name string) string {
+	var methods map[string]method
+	switch v.(type) {
+	case *Str:
+		methods = strMethods
+	case *List, *Tuple, *rangeValue:
+		methods = sequenceMethods
+	default:
+		return ""
+	}
+	return "; the nearest is '" + nearest.Names(name, slices.Collect(maps.Keys(methods)), 1)[0] + "'"
+}
+
 // objectTypeName describes the type of v as jinja2 does in its messages.
 func objectTypeName(v Value) string {
-	switch v := v.(type) {
+	switch v.(type) {
 	case noneValue:
 		return "None"
-	case *Str:
-		if v.safe {
-			return "markupsafe.Markup object"
-		}
-	case *namespace, *cycler, *joiner:
+	case *namespace, *joiner:
 		return "jinja2.utils." + v.typeName() + " object"
-	case *macro, *loopContext, *undefined, *blockReference, *templateReference:
+	case *macro, *loopContext, *undefined:
 		return "jinja2.runtime." + v.typeName() + " object"
 	}
 	return v.typeName() + " object"
 }
 
-// A rangeValue is what range returns.
+// A rangeValue is the result of range.
 type rangeValue struct {
 	start, stop, step int64
 	length            int
@@ -174,18 +165,14 @@ func (r *rangeValue) at(i int) Int {
 }
 
 // A generator is an iterator, consumed as it is read.
-type generator struct {
-	next nextFunc
-	kind string // the Python type
-	desc string // the name of the generating function, if any
-}
+type generator struct{ next nextFunc }
 
-func (g *generator) typeName() string { return g.kind }
+func (*generator) typeName() string { return "generator" }
 
-// newGenerator makes a generator of a function that may read from others:
-// each counts as a nested call.
-func (in *interp) newGenerator(desc string, next nextFunc) *generator {
-	return &generator{kind: "generator", desc: desc, next: func() (Value, bool, error) {
+// newGenerator returns a generator of a function that may read from other generators: each counts
+// as a nested call.
+func (in *interp) newGenerator(next nextFunc) *generator {
+	return &generator{func() (Value, bool) {
 		in.enter()
 		defer in.leave()
 		in.step(1)
@@ -193,7 +180,7 @@ func (in *interp) newGenerator(desc string, next nextFunc) *generator {
 	}}
 }
 
-// A dictView is what keys, values and items of a dict return.
+// A dictView is the result of a dict's keys, values and items.
 type dictView struct {
 	dict *Dict
 	kind string // "dict_keys", "dict_values", "dict_items"
@@ -216,21 +203,17 @@ func (v *dictView) at(i int) Value {
 type builtin struct {
 	name string
 	recv Value // of a bound method
-	call func(in *interp, a *callArgs) (Value, error)
-	kind string // the Python type, "" for a function or a bound method
+	call func(in *interp, a *callArgs) Value
 }
 
 func (b *builtin) typeName() string {
-	if b.kind != "" {
-		return b.kind
-	}
 	if b.recv != nil {
 		return "builtin_function_or_method"
 	}
 	return "function"
 }
 
-// truth is Python's bool(v).
+// truth returns Python's bool(v).
 func truth(v Value) bool {
 	switch v := v.(type) {
 	case noneValue, *undefined:
@@ -238,7 +221,7 @@ func truth(v Value) bool {
 	case Bool:
 		return bool(v)
 	case Int:
-		return v.big != nil || v.small != 0
+		return v.small != 0
 	case Float:
 		return v.f != 0
 	case *Str:
@@ -250,8 +233,8 @@ func truth(v Value) bool {
 	return true
 }
 
-// length is Python's len(v) where v has one. The length of a loop is not
-// known here, as finding it can fail; a loop is never empty.
+// length returns Python's len(v) if v has one. The length of a loop is unknown here, since finding
+// it can fail; a loop is never empty.
 func (in *interp) length(v Value) (int, bool) {
 	if s, ok := v.(*Str); ok {
 		return in.runeCount(s.s), true
@@ -259,7 +242,7 @@ func (in *interp) length(v Value) (int, bool) {
 	return size(v)
 }
 
-// size is the length of a value other than a string.
+// size returns the length of a value other than a string.
 func size(v Value) (int, bool) {
 	switch v := v.(type) {
 	case *List:
@@ -276,24 +259,4 @@ func size(v Value) (int, bool) {
 		return 0, true
 	}
 	return 0, false
-}
-
-// clean returns v, or the text of a markup string as a plain one.
-func plain(s *Str) *Str {
-	if !s.safe {
-		return s
-	}
-	p := *s
-	p.safe = false
-	return &p
-}
-
-// asSafe returns s as markup.
-func asSafe(s *Str) *Str {
-	if s.safe {
-		return s
-	}
-	p := *s
-	p.safe = true
-	return &p
 }

@@ -17,18 +17,24 @@ import (
 	"time"
 )
 
-// A Client speaks with a server.
+// A Client sends requests to a server.
 type Client struct {
 	http *http.Client
 	base string // without /v1
 	key  string
 }
 
-// NewClient speaks with the server at an address such as http://127.0.0.1:8080, with
-// or without a path before /v1. An address that is none is an error that is
+// NewClient returns a client of the server at an address such as http://127.0.0.1:8080 or
+// localhost:8080, with or without a path before /v1. A malformed address gives an error that wraps
 // [ErrOptions].
 func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
-	u, err := url.Parse(address)
+	whole := address
+	if place, _, _ := strings.Cut(address, "/"); !strings.Contains(address, "://") {
+		if host, port, err := net.SplitHostPort(place); err == nil && host != "" && port != "" {
+			whole = "http://" + address
+		}
+	}
+	u, err := url.Parse(whole)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, optionsErrorf("%.200q is no server's address: want one such as http://127.0.0.1:8080", address)
 	}
@@ -36,7 +42,7 @@ func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
 	return &Client{http: &http.Client{Transport: t}, base: base, key: key}, nil
 }
 
-// A statusError is an answer that is none.
+// A statusError reports a response whose status is an error.
 type statusError struct {
 	status  int
 	message string
@@ -49,7 +55,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("status %d: %s", e.status, e.message)
 }
 
-// A streamError is one that came in the middle of an answer.
+// A streamError reports an error in the middle of an answer.
 type streamError struct{ message string }
 
 func (e *streamError) Error() string { return "error in the stream: " + e.message }
@@ -59,8 +65,7 @@ var (
 	errNoEvent = errors.New("the answer is no stream of events in OpenAI's form")
 )
 
-// kind is what errors are counted under. It leaves out what differs from one request
-// to the next.
+// kind returns the key that err is counted under. It leaves out what differs between requests.
 func kind(err error) string {
 	var status *statusError
 	var stream *streamError
@@ -107,10 +112,10 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 	return answer, nil
 }
 
-// errorMessage is what the body of an error says, whole where it has another form
-// than OpenAI's.
+// errorMessage returns the message in the body of an error, or the whole body if it does not have
+// OpenAI's form.
 func errorMessage(body io.Reader) string {
-	text, _ := io.ReadAll(io.LimitReader(body, 64<<10)) // what came of it will do
+	text, _ := io.ReadAll(io.LimitReader(body, 64<<10)) // the bytes read before an error will do
 	var e struct{ Error serverError }
 	if json.Unmarshal(text, &e) == nil && e.Error.Message != "" {
 		return e.Error.Message
@@ -120,7 +125,7 @@ func errorMessage(body io.Reader) string {
 
 type serverError struct{ Message string }
 
-// UnmarshalJSON takes OpenAI's form, and any other as the message.
+// UnmarshalJSON reads OpenAI's form. It takes any other form as the message.
 func (e *serverError) UnmarshalJSON(b []byte) error {
 	var object struct{ Message string }
 	if json.Unmarshal(b, &object) == nil && object.Message != "" {
@@ -131,8 +136,8 @@ func (e *serverError) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Get reads what is at a path, as it is now: its header, and its body, which is an
-// error where it has more than so many bytes.
+// Get reads a path of the server. It returns the header and the body, and an error if the body has
+// more than most bytes.
 func (c *Client) Get(ctx context.Context, path string, most int64) (http.Header, []byte, error) {
 	answer, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -146,7 +151,7 @@ func (c *Client) Get(ctx context.Context, path string, most int64) (http.Header,
 	return answer.Header, body, err
 }
 
-// call sends a request whose answer is one object.
+// call sends a request whose response is one JSON object.
 func (c *Client) call(ctx context.Context, method, path string, body []byte, into any) error {
 	answer, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -156,7 +161,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 	return json.NewDecoder(io.LimitReader(answer.Body, 16<<20)).Decode(into)
 }
 
-// onlyModel is the name of the server's only model.
+// onlyModel returns the name of the server's only model.
 func (c *Client) onlyModel(ctx context.Context) (string, error) {
 	var list struct{ Data []struct{ ID string } }
 	if err := c.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
@@ -176,7 +181,7 @@ func (c *Client) onlyModel(ctx context.Context) (string, error) {
 	}
 }
 
-// tokenize is a text's ids, none where the server does not tell.
+// tokenize returns a text's ids, or none if the server does not support it.
 func (c *Client) tokenize(ctx context.Context, model, text string) ([]int32, error) {
 	body, err := json.Marshal(map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
 	if err != nil {
@@ -191,16 +196,16 @@ func (c *Client) tokenize(ctx context.Context, model, text string) ([]int32, err
 	case errors.As(err, &status) && status.status != http.StatusUnauthorized && status.status != http.StatusServiceUnavailable:
 		return nil, nil
 	case errors.As(err, new(*json.SyntaxError)), errors.As(err, new(*json.UnmarshalTypeError)):
-		return nil, nil // a page that is there for everything
+		return nil, nil // the server returns some page for every path
 	}
 	return nil, fmt.Errorf("%s: %w", c.base, err)
 }
 
-// An answer is one that comes as a stream, and when its parts came.
+// An answer is a streamed response, with the times at which its parts arrived.
 type answer struct {
 	due, sent, ended time.Time
-	arrivals         []time.Time // of the parts that hold text
-	usage            *usage      // nil where the server has not said
+	arrivals         []time.Time // of the parts with text
+	usage            *usage      // nil if the server has not sent it
 	meter            *atomic.Int64
 }
 
@@ -232,16 +237,16 @@ func (p *part) hasText() bool {
 	for i := range p.Choices {
 		c := &p.Choices[i]
 		if d := &c.Delta; c.Text != "" || d.Content != "" || d.Reasoning != "" || d.ReasoningContent != "" || len(d.ToolCalls) > 4 {
-			return true // what is no longer than null or [] is no call
+			return true // something no longer than null or [] is not a call
 		}
 	}
 	return false
 }
 
-// maxEvent is the longest line of a stream that is taken.
+// maxEvent is the longest line of a stream that is accepted, in bytes.
 const maxEvent = 16 << 20
 
-// stream sends a request and reads its answer as it comes.
+// stream sends a request and reads the stream of its answer.
 func (c *Client) stream(ctx context.Context, e Endpoint, body []byte, a *answer) error {
 	path := "/v1/chat/completions"
 	if e == Completions {
@@ -267,7 +272,7 @@ func (c *Client) stream(ctx context.Context, e Endpoint, body []byte, a *answer)
 				return errCutOff
 			}
 			a.ended = now
-			_, err := io.Copy(io.Discard, r.Body) // so that the connection serves again
+			_, err := io.Copy(io.Discard, r.Body) // so that the connection can be reused
 			return err
 		}
 		var p part

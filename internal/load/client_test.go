@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serve is a server whose completions are what script writes.
+// serve starts a server whose completions are written by script.
 func serve(t testing.TB, script func(w http.ResponseWriter, r *http.Request)) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, the client ends with an error or a complete answer.
+// Whatever a server sends, the client returns an error or a complete answer.
 func FuzzStream(f *testing.F) {
 	f.Add("data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	f.Add("data: {\"error\":\"no\"}\n\n")
@@ -105,8 +105,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The processor's time for a token is the client's and that of a server that does
-// nothing but send.
+// Measures the processor time per token of the client and of a server that only sends.
 func BenchmarkTokens(b *testing.B) {
 	const tokens = 1000
 	chunk := []byte(`data: {"id":"cmpl-0123456789abcdef","object":"text_completion","created":1700000000,"model":"a","choices":[{"index":0,"text":" word","logprobs":null,"finish_reason":null}]}` + "\n\n")

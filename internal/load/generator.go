@@ -1,16 +1,16 @@
-// Package load sends requests to a server of OpenAI's kind and measures how it
-// answers.
+// Package load sends requests to a server with OpenAI's API and measures its answers.
 //
-// A [Generator] either keeps a number of requests under way, a new one for each that
-// has ended, or sends them at the times of a Poisson process, whether the server
-// keeps up or not. In the second case latencies count from the time at which a
-// request was due: one that waits because those before it hold things up has waited.
+// A [Generator] either keeps a number of requests running, a new one for each that has ended, or
+// sends them at the times of a Poisson process or of a trace, whether the server keeps up or not.
+// In the second case latencies count from the time at which a request was due: a request that is
+// sent late because earlier ones block it has waited.
 package load
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -18,30 +18,38 @@ import (
 	"time"
 )
 
-// Options say what is sent.
+// Options configure a [Generator].
 type Options struct {
-	URL      string // of the server, with or without its /v1
-	Model    string // empty: the only one that the server names
-	Key      string // empty: none
+	URL      string // of the server, with or without /v1
+	Model    string // if empty, the only one of the server
+	Key      string // if empty, none
 	Endpoint Endpoint
 
-	Prompt   Lengths // tokens of a prompt, beside those that it shares
+	Prompt   Lengths // tokens of a prompt without the shared ones
 	Answer   Lengths // tokens of an answer, at most
 	Shared   int     // tokens that a prompt begins with and shares with others
-	Prefixes int     // how many such beginnings there are, if Shared is not 0
+	Prefixes int     // number of shared beginnings, if Shared is not 0
 	Seed     uint64  // of prompts, lengths and times
 
-	// Fields go into every request as they are; null takes one out.
+	// Fields are added to every request; null removes a field.
 	Fields map[string]any
 
-	Requests    int           // 0: as many as Duration allows
-	Duration    time.Duration // for which requests are sent; 0: no limit
-	Concurrency int           // requests under way at most; with a Rate, 0 is no limit
-	Rate        float64       // requests a second; 0: one for each that has ended
-	Timeout     time.Duration // for one request; 0: none
+	Requests    int           // if 0, as many as Duration allows
+	Duration    time.Duration // time in which requests are sent; 0 for no limit
+	Concurrency int           // running requests at most; with a Rate, 0 for no limit
+	Rate        float64       // requests a second; if 0, one for each that has ended
+	Timeout     time.Duration // of one request; 0 for none
+
+	// Trace, if not nil, gives the times and lengths of requests; Rate, Prompt, Answer and Shared
+	// are ignored then.
+	Trace *Trace
+	SLO   SLO // zero for none
 }
 
-// An Endpoint is the kind of request that is sent.
+// timed reports whether requests are sent when they are due.
+func (o *Options) timed() bool { return o.Rate > 0 || o.Trace != nil }
+
+// An Endpoint is a kind of request.
 type Endpoint string
 
 // The endpoints.
@@ -50,10 +58,10 @@ const (
 	Completions Endpoint = "completions"
 )
 
-// ErrOptions is in the chain of what [New] returns for options that make no sense.
+// ErrOptions is wrapped by the errors that [New] returns for invalid options.
 var ErrOptions = errors.New("load: options that make no sense")
 
-// An optionsError says what is wrong with options.
+// An optionsError reports invalid options.
 type optionsError struct{ error }
 
 func (e optionsError) Is(target error) bool { return target == ErrOptions }
@@ -64,12 +72,14 @@ func (o *Options) check() error {
 	switch {
 	case o.Endpoint != Chat && o.Endpoint != Completions:
 		return optionsErrorf("the endpoint is %q: want %s or %s", o.Endpoint, Chat, Completions)
-	case o.Requests < 0 || o.Duration < 0 || o.Requests == 0 && o.Duration == 0:
+	case o.Requests < 0 || o.Duration < 0 || o.Requests == 0 && o.Duration == 0 && o.Trace == nil:
 		return optionsErrorf("%d requests in %s: want a number of requests, a duration, or both", o.Requests, o.Duration)
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate):
 		return optionsErrorf("a rate of %v requests a second: want %v to %.0f", o.Rate, minRate, float64(maxRate))
-	case o.Concurrency < 0 || o.Concurrency == 0 && o.Rate == 0:
-		return optionsErrorf("%d requests at one time: want 1 or more, or a rate", o.Concurrency)
+	case o.Trace != nil && (o.Rate != 0 || o.Shared != 0):
+		return optionsErrorf("a trace says by itself when requests are due and what they share: want no rate and no tokens shared beside it")
+	case o.Concurrency < 0 || o.Concurrency == 0 && !o.timed():
+		return optionsErrorf("%d requests at one time: want 1 or more, a rate, or a trace", o.Concurrency)
 	case o.Shared < 0 || o.Shared > maxLength:
 		return optionsErrorf("%d tokens shared: want 0 to %d", o.Shared, maxLength)
 	case o.Shared > 0 && o.Prefixes < 1:
@@ -80,28 +90,28 @@ func (o *Options) check() error {
 	return nil
 }
 
-// minRate is a request in eleven days, maxRate more than one process can send.
+// minRate is one request in eleven days; maxRate is more than one process can send.
 const (
 	minRate = 1e-6
 	maxRate = 1e6
 )
 
-// A Generator sends requests once.
+// A Generator sends the requests of one measurement.
 type Generator struct {
 	options Options
 	client  *Client
 	writer  *writer
 	record  *recorder
 
-	begun  atomic.Pointer[time.Time] // nil before it is
+	begun  atomic.Pointer[time.Time] // nil before the start
 	sent   atomic.Int64
 	done   atomic.Int64
 	failed atomic.Int64
 	chunks atomic.Int64
 }
 
-// New asks the server what it needs to know: the name of its model where the options
-// have none, and how it counts tokens where it says so.
+// New asks the server for what it needs: the name of the model if the options have none, and token
+// counts if the server supports that.
 func New(ctx context.Context, o Options) (*Generator, error) {
 	return newGenerator(ctx, o, newTransport())
 }
@@ -123,26 +133,25 @@ func newGenerator(ctx context.Context, o Options, t http.RoundTripper) (*Generat
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{options: o, client: c, writer: w, record: newRecorder()}, nil
+	return &Generator{options: o, client: c, writer: w, record: newRecorder(o.SLO)}, nil
 }
 
-// Run sends the requests, waits for their answers and says what was measured. When
-// ctx ends it gives up those under way, and returns the error of ctx beside what was
-// measured until then.
+// Run sends the requests, waits for their answers and returns the measurement. When ctx ends it
+// cancels the running requests, and returns the measurement so far and the error of ctx.
 func (g *Generator) Run(ctx context.Context) (*Result, error) {
 	defer g.client.http.CloseIdleConnections()
 	begun := time.Now()
 	g.record.begun = begun
 	g.begun.Store(&begun)
-	if g.options.Rate > 0 {
-		g.atRate(ctx, begun)
+	if g.options.timed() {
+		g.whenDue(ctx, begun)
 	} else {
 		g.oneForAnother(ctx, begun)
 	}
 	return g.record.result(&g.options, time.Since(begun)), ctx.Err()
 }
 
-// oneForAnother keeps requests under way.
+// oneForAnother keeps a number of requests running.
 func (g *Generator) oneForAnother(ctx context.Context, begun time.Time) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -164,21 +173,24 @@ func (g *Generator) oneForAnother(ctx context.Context, begun time.Time) {
 	workers.Wait()
 }
 
-// atRate sends requests when they are due. The next one is written before that.
-func (g *Generator) atRate(ctx context.Context, begun time.Time) {
+// whenDue sends requests when they are due. It writes the next one before that time.
+func (g *Generator) whenDue(ctx context.Context, begun time.Time) {
 	var places chan struct{}
 	if g.options.Concurrency > 0 {
 		places = make(chan struct{}, g.options.Concurrency)
 	}
-	random := rand.New(rand.NewPCG(g.options.Seed, arrivals))
-	var due time.Duration
+	times := g.options.poisson()
+	if g.options.Trace != nil {
+		times = g.options.Trace.times()
+	}
+	i := -1
 	var underWay sync.WaitGroup
 	defer underWay.Wait()
-	for i := 0; g.options.Requests == 0 || i < g.options.Requests; i++ {
-		due += time.Duration(random.ExpFloat64() / g.options.Rate * float64(time.Second))
-		if g.options.Duration > 0 && due >= g.options.Duration {
+	for due := range times {
+		if i++; g.options.Requests > 0 && i >= g.options.Requests || g.options.Duration > 0 && due >= g.options.Duration {
 			return
 		}
+		g.record.expect(due)
 		r := g.writer.request(i)
 		at := begun.Add(due)
 		if !sleepUntil(ctx, at) {
@@ -198,7 +210,20 @@ func (g *Generator) atRate(ctx context.Context, begun time.Time) {
 	}
 }
 
-// sleepUntil reports whether the time came before ctx ended.
+// poisson yields the times at which requests are due.
+func (o *Options) poisson() iter.Seq[time.Duration] {
+	random := rand.New(rand.NewPCG(o.Seed, arrivals))
+	return func(yield func(time.Duration) bool) {
+		var due time.Duration
+		for {
+			if due += time.Duration(random.ExpFloat64() / o.Rate * float64(time.Second)); !yield(due) {
+				return
+			}
+		}
+	}
+}
+
+// sleepUntil waits until at, and reports whether it came before ctx ended.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
@@ -214,7 +239,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// send sends one request, which was due at a time, and notes how it went.
+// send sends one request, which was due at the given time, and records its outcome.
 func (g *Generator) send(ctx context.Context, r *request, due time.Time) {
 	g.sent.Add(1)
 	limited := ctx
@@ -240,14 +265,14 @@ func (g *Generator) send(ctx context.Context, r *request, due time.Time) {
 	g.done.Add(1)
 }
 
-// A Progress is how far a Generator has come.
+// A Progress is the state of a measurement.
 type Progress struct {
 	Elapsed            time.Duration
-	Sent, Done, Failed int64 // requests; those that failed are done
-	Chunks             int64 // pieces of answers, about as many as tokens
+	Sent, Done, Failed int64 // requests; Done includes the failed ones
+	Chunks             int64 // parts of answers, about as many as tokens
 }
 
-// Progress may be called in any goroutine.
+// Progress returns the state of the measurement. Any goroutine may call it.
 func (g *Generator) Progress() Progress {
 	var elapsed time.Duration
 	if begun := g.begun.Load(); begun != nil {
@@ -256,10 +281,10 @@ func (g *Generator) Progress() Progress {
 	return Progress{Elapsed: elapsed, Done: g.done.Load(), Sent: g.sent.Load(), Failed: g.failed.Load(), Chunks: g.chunks.Load()}
 }
 
-// Model is the name of the model that is asked.
+// Model returns the name of the model.
 func (g *Generator) Model() string { return g.options.Model }
 
-// newTransport keeps a connection for each request under way, as many users have.
+// newTransport returns a transport with a connection for each running request, as many users have.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1<<16

@@ -21,12 +21,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A stub answers requests within the process, so that the clock of a bubble is all
-// there is of time.
+// A stub answers requests within the process, so that only the bubble's clock counts.
 type stub struct {
-	first, gap time.Duration // before the first piece, and between two
+	first, gap time.Duration // before the first part, and between parts
 	pieces     int
-	tokens     int // that usage says; 0: there is none
+	tokens     int // in usage; 0 for no usage
 	script     func(n int, w *io.PipeWriter) error
 	status     func(n int) int // nil: 200
 
@@ -83,7 +82,7 @@ func response(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}
 }
 
-// answer is a chat's.
+// answer writes the answer of a chat.
 func (s *stub) answer(_ int, w *io.PipeWriter) error {
 	say(w, `{"choices":[{"delta":{"role":"assistant","content":""}}]}`)
 	for i := range s.pieces {
@@ -104,7 +103,7 @@ func (s *stub) answer(_ int, w *io.PipeWriter) error {
 
 func say(w io.Writer, data string) { _, _ = io.WriteString(w, "data: "+data+"\n\n") }
 
-// lengths panics where they are none.
+// lengths parses s, and panics on an error.
 func lengths(s string) Lengths {
 	l, err := ParseLengths(s)
 	if err != nil {
@@ -117,7 +116,7 @@ func usual() Options {
 	return Options{URL: "http://stub", Endpoint: Chat, Prompt: lengths("5"), Answer: lengths("4"), Seed: 1, Requests: 6, Concurrency: 2}
 }
 
-// run is what a Generator measures of the stub.
+// run returns the measurement of the stub.
 func run(t *testing.T, ctx context.Context, s *stub, o Options) (*Result, error) {
 	t.Helper()
 	g, err := newGenerator(ctx, o, s)
@@ -128,7 +127,7 @@ func run(t *testing.T, ctx context.Context, s *stub, o Options) (*Result, error)
 	return g.Run(ctx)
 }
 
-// near says that a time is what the histograms' three digits leave of it.
+// near reports whether ms equals want to the three digits of a histogram.
 func near(ms float64, want time.Duration) bool {
 	w := float64(want) / float64(time.Millisecond)
 	return ms >= w*0.999-1e-3 && ms <= w*1.001+1e-3
@@ -147,7 +146,7 @@ func TestOneForAnother(t *testing.T) {
 		if s.most != 2 {
 			t.Errorf("%d requests under way at most, want 2", s.most)
 		}
-		// Three answers of 60 ms after each other.
+		// Three answers of 60 ms, one after the other.
 		if !near(1000*r.Seconds, 180*time.Millisecond) || !near(1000*48/r.AnswerRate, 180*time.Millisecond) || !near(1000*6/r.RequestRate, 180*time.Millisecond) {
 			t.Errorf("%v s, %v tok/s, %v requests/s", r.Seconds, r.AnswerRate, r.RequestRate)
 		}
@@ -169,7 +168,7 @@ func TestOneForAnother(t *testing.T) {
 	})
 }
 
-// A request that cannot be sent when it is due has waited since then.
+// The latency of a request that is sent late counts from when it was due.
 func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stub{first: time.Second, pieces: 1, tokens: 1}
@@ -182,7 +181,7 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 		if s.most != 1 || r.Completed != 5 {
 			t.Errorf("%d under way, %d answered, want 1 and 5", s.most, r.Completed)
 		}
-		// All are due within some milliseconds; the last one waits for four answers.
+		// All are due within a few milliseconds; the last one waits for four answers.
 		if l := r.Late; l.Max < 3900 || l.Max > 4000 {
 			t.Errorf("late by %+v", l)
 		}
@@ -195,7 +194,7 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	})
 }
 
-// Requests are sent at their times whether or not others have been answered.
+// Requests are sent at their times, whether or not earlier ones have ended.
 func TestRate(t *testing.T) {
 	due := func(seed uint64) (times []time.Duration, r *Result) {
 		synctest.Test(t, func(t *testing.T) {
@@ -287,7 +286,7 @@ func TestErrorsByKind(t *testing.T) {
 			case 5:
 				time.Sleep(time.Hour)
 				return io.EOF
-			case 6: // an end without a reason is none
+			case 6: // an end without a reason is incomplete
 				say(w, `{"choices":[{"delta":{"content":"wor"}}]}`)
 				say(w, "[DONE]")
 				return io.EOF
@@ -331,7 +330,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// Servers that do not count are taken at their pieces.
+// If a server sends no usage, each part counts as a token.
 func TestNoUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := run(t, t.Context(), &stub{pieces: 3}, usual())
@@ -350,7 +349,7 @@ func TestSeries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Pieces come at 50, 150, 250, 300, 400 and 500 ms and hold two tokens each.
+		// Parts arrive at 50, 150, 250, 300, 400 and 500 ms and hold two tokens each.
 		if got := r.Series; got.Interval != 0.1 || !slices.Equal(got.AnswerTokens, []float64{2, 2, 2, 2, 2, 2}) || !slices.Equal(got.Completed, []float64{0, 0, 1, 0, 0, 1}) {
 			t.Errorf("series %+v", got)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Lengths are a distribution of numbers of tokens.
+// Lengths are a distribution of token counts.
 type Lengths struct {
 	text     string
 	least    int
@@ -17,14 +17,14 @@ type Lengths struct {
 	logSigma float64
 }
 
-// maxLength is more tokens than any context has.
+// maxLength is more tokens than any context holds.
 const maxLength = 1 << 24
 
 const lengthsWanted = "want a number, uniform:LEAST:MOST or lognormal:MEDIAN:SIGMA[:MOST]"
 
-// ParseLengths reads a distribution: a number N, uniform:A:B for all numbers from A to
-// B alike, lognormal:MEDIAN:SIGMA, where SIGMA is that of the logarithm, or
-// lognormal:MEDIAN:SIGMA:MOST, where what lies above MOST is drawn again.
+// ParseLengths parses a distribution: a number N; uniform:A:B for all numbers from A to B with
+// equal probability; lognormal:MEDIAN:SIGMA, where SIGMA is that of the logarithm; or
+// lognormal:MEDIAN:SIGMA:MOST, where numbers above MOST are drawn again.
 func ParseLengths(s string) (Lengths, error) {
 	l := Lengths{text: s}
 	var err error
@@ -79,13 +79,13 @@ func lengthOf(s string) (int, error) {
 	return n, nil
 }
 
-// UnmarshalText reads what [ParseLengths] does.
+// UnmarshalText parses text as [ParseLengths] does.
 func (l *Lengths) UnmarshalText(text []byte) (err error) {
 	*l, err = ParseLengths(string(text))
 	return err
 }
 
-// MarshalText writes what was read.
+// MarshalText returns the text that was parsed.
 func (l Lengths) MarshalText() ([]byte, error) { return []byte(l.text), nil }
 
 func (l Lengths) draw(r *rand.Rand) int {

@@ -47,7 +47,7 @@ func TestLengths(t *testing.T) {
 	}
 	d = draw("lognormal:200:0.5")
 	at := func(share float64) float64 { return float64(d[int(share*float64(len(d)))]) }
-	// A deviation of one is at 15.87 % and 84.13 %.
+	// One standard deviation is at 15.87 % and 84.13 %.
 	for share, want := range map[float64]float64{0.1587: 200 * math.Exp(-0.5), 0.5: 200, 0.8413: 200 * math.Exp(0.5)} {
 		if got := at(share); math.Abs(got/want-1) > 0.03 {
 			t.Errorf("lognormal:200:0.5: %v at %v, want %.0f", got, share, want)

@@ -9,30 +9,31 @@ import (
 	"strings"
 )
 
-// Streams of random numbers that belong to one seed. A request's own has its number.
+// Streams of random numbers of one seed. The stream of a request is its number.
 const (
 	arrivals = math.MaxUint64 - iota
 	beginnings
+	blocks // of traces; each block has its own stream
 )
 
-// A writer writes requests. The same number makes the same request under a seed, in
-// whatever order they are sent.
+// A writer writes requests. The same number gives the same request under a seed, in whatever order
+// requests are sent.
 type writer struct {
 	options *Options
 	fields  map[string]any
-	ids     []int32 // that prompts are made of; none: they are made of words
-	// What a word is in tokens, as the server counts; 1 where it does not say.
+	ids     []int32 // that prompts are made of; if none, they are made of words
+	// Tokens per word, as the server counts; 1 if it does not say.
 	tokensPerWord float64
-	shared        []prompt // the beginnings
+	shared        []prompt // common beginnings
 }
 
-// A prompt is text, or ids.
+// A prompt is text or ids.
 type prompt struct {
 	words []string
 	ids   []int32
 }
 
-// A request is one to send.
+// A request is the body of a request to send.
 type request struct{ body []byte }
 
 func newWriter(ctx context.Context, c *Client, o *Options) (*writer, error) {
@@ -60,7 +61,7 @@ func newWriter(ctx context.Context, c *Client, o *Options) (*writer, error) {
 	return w, nil
 }
 
-// prompt is random words or ids that come to about tokens, ids exactly.
+// prompt returns random words or ids: exactly that many ids, or words of about that many tokens.
 func (w *writer) prompt(random *rand.Rand, tokens int) prompt {
 	var p prompt
 	if w.ids != nil {
@@ -82,11 +83,24 @@ func (w *writer) request(i int) *request {
 		begin := w.shared[random.IntN(len(w.shared))]
 		p.words, p.ids = append(p.words, begin.words...), append(p.ids, begin.ids...)
 	}
-	own := w.prompt(random, w.options.Prompt.draw(random))
-	p.words, p.ids = append(p.words, own.words...), append(p.ids, own.ids...)
-
+	add := func(part prompt) { p.words, p.ids = append(p.words, part.words...), append(p.ids, part.ids...) }
 	body := maps.Clone(w.fields)
-	body["max_tokens"] = w.options.Answer.draw(random)
+	if t := w.options.Trace; t != nil {
+		a := &t.Arrivals[i]
+		left := a.Prompt
+		for _, hash := range a.Blocks {
+			n := min(left, traceBlock)
+			add(w.prompt(rand.New(rand.NewPCG(w.options.Seed^hash, blocks)), n))
+			left -= n
+		}
+		if left > 0 {
+			add(w.prompt(random, left))
+		}
+		body["max_tokens"] = a.Answer
+	} else {
+		add(w.prompt(random, w.options.Prompt.draw(random)))
+		body["max_tokens"] = w.options.Answer.draw(random)
+	}
 	text := strings.Join(p.words, " ")
 	switch {
 	case w.options.Endpoint == Chat:
@@ -101,7 +115,7 @@ func (w *writer) request(i int) *request {
 			delete(body, name)
 		}
 	}
-	b, _ := json.Marshal(body) // numbers, texts, and fields that were tried before
+	b, _ := json.Marshal(body) // numbers, texts, and fields that were marshaled before
 	return &request{body: b}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A counter is a server that tells how it counts: three tokens for a word.
+// A counter is a server with token counts: three tokens for each word.
 type counter struct{ stub }
 
 func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -27,7 +27,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(200, string(b)), err
 }
 
-// sent are the bodies of the first n requests.
+// sent returns the bodies of the first n requests.
 func sent(t *testing.T, o Options, server http.RoundTripper, n int) []map[string]any {
 	t.Helper()
 	g, err := newGenerator(t.Context(), o, server)
@@ -98,8 +98,8 @@ func TestSharedBeginnings(t *testing.T) {
 	}
 }
 
-// Where the server tells how it counts, ids come to exactly the tokens asked for, and
-// words to about as many.
+// If the server counts tokens, prompts of ids have exactly the tokens asked for, and prompts of
+// words about as many.
 func TestCounted(t *testing.T) {
 	o := usual()
 	o.Prompt, o.Shared, o.Prefixes = lengths("30"), 12, 1

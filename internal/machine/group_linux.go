@@ -11,8 +11,8 @@ type mount struct {
 	group, path string
 }
 
-// mounts are the hierarchies with a controller, such as cpu or memory, and that of version
-// 2, as /proc/self/mountinfo has them (proc_pid_mountinfo(5)).
+// mounts returns the hierarchies with a controller, such as cpu or memory, and the hierarchy of
+// version 2, from /proc/self/mountinfo (proc_pid_mountinfo(5)).
 func mounts(root fs.FS, controller string) []mount {
 	text, _ := fs.ReadFile(root, "proc/self/mountinfo")
 	var all []mount
@@ -30,8 +30,8 @@ func mounts(root fs.FS, controller string) []mount {
 	return all
 }
 
-// groups are the folders of the process's group in a hierarchy and of those around it, as
-// far as they are mounted.
+// groups returns the directories of the process's group in a hierarchy and of its ancestors, as far
+// as they are mounted.
 func groups(root fs.FS, m mount, controller string) []string {
 	text, _ := fs.ReadFile(root, "proc/self/cgroup") // cgroups(7)
 	var dirs []string
@@ -40,7 +40,7 @@ func groups(root fs.FS, m mount, controller string) []string {
 		if len(f) != 3 || m.unified != (f[0] == "0" && f[1] == "") || !m.unified && !contains(f[1], controller) {
 			continue
 		}
-		// What is mounted may be a group further down than the root.
+		// The mount may show a descendant of the root group.
 		rest, ok := strings.CutPrefix(f[2], strings.TrimSuffix(m.group, "/"))
 		if !ok || rest != "" && rest[0] != '/' {
 			rest = ""
@@ -56,7 +56,7 @@ func groups(root fs.FS, m mount, controller string) []string {
 	return dirs
 }
 
-// contains reports whether a list with commas has a word.
+// contains reports whether a comma-separated list contains a word.
 func contains(list, word string) bool {
 	for s := range strings.SplitSeq(list, ",") {
 		if s == word {
@@ -66,5 +66,5 @@ func contains(list, word string) bool {
 	return false
 }
 
-// unescape is a field of mountinfo, where blanks and backslashes are octal.
+// unescape decodes a field of mountinfo, which has blanks and backslashes in octal.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace

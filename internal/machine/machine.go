@@ -1,22 +1,22 @@
-// Package machine says what the process may take of the machine: memory and processor
-// time, within the limits of the control groups that it is in, and who sets them.
+// Package machine says how much of the machine the process may use: memory and processor time,
+// within the limits of its control groups, and which group sets each limit.
 package machine
 
 import "math"
 
-// Memory is what there is of it, in bytes.
+// Memory is an amount of memory in bytes.
 type Memory struct {
-	Total, Free int64 // 0 where the system does not say
-	// Limit names what bounds Total, or Free, to less than the machine has: the file of a
-	// control group. Empty: nothing does.
+	Total, Free int64 // 0 if the system does not tell
+	// Limit names what bounds Total or Free below the machine's own: the file of a control group.
+	// It is empty if nothing does.
 	Limit string
 }
 
-// Time is how much processor time the process may take.
+// Time is the processor time that the process may use.
 type Time struct {
-	Limit int    // in whole processors, at least one; math.MaxInt32 without a limit
-	By    string // the file of the control group that sets it
+	Limit int    // whole processors, at least one; math.MaxInt32 if unlimited
+	By    string // file of the control group that sets the limit
 }
 
-// noLimit is that of a process that may take all processors.
+// noLimit is the time of a process that may use all processors.
 var noLimit = Time{Limit: math.MaxInt32}

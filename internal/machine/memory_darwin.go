@@ -2,8 +2,7 @@ package machine
 
 import "golang.org/x/sys/unix"
 
-// ReadMemory is what the machine has; what of it is free the system does not say in
-// one number.
+// ReadMemory returns the machine's memory. Free is 0, as the system has no single number for it.
 func ReadMemory() Memory {
 	total, err := unix.SysctlUint64("hw.memsize")
 	if err != nil || total > 1<<62 {

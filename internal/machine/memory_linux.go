@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ReadMemory reads what the kernel says, within the limits of the process's control group
-// and of those around it, of version 1 and 2 (Documentation/admin-guide/cgroup-v2.rst and
+// ReadMemory returns the memory by the kernel's figures, within the limits of the process's control
+// group and its ancestors, of version 1 and 2 (Documentation/admin-guide/cgroup-v2.rst and
 // cgroup-v1/memory.rst).
 func ReadMemory() Memory { return readMemory(os.DirFS("/")) }
 
@@ -37,11 +37,11 @@ func readMemory(root fs.FS) Memory {
 	return m
 }
 
-// memoryFiles are those of a group that say what it may take and takes.
+// memoryFiles names the files of a control group with its limit and usage.
 type memoryFiles struct {
 	limits []string
 	used   string
-	cached []string // of memory.stat: what the kernel gives back before it ends a process
+	cached []string // keys of memory.stat: memory that the kernel reclaims before it kills a process
 }
 
 var (
@@ -49,8 +49,8 @@ var (
 	memoryV2 = memoryFiles{[]string{"memory.max", "memory.high"}, "memory.current", []string{"active_file", "inactive_file"}}
 )
 
-// bound has m respect a limit of a group. All that is in the group, and in those within
-// it, counts, but what the kernel keeps of files.
+// bound lowers m to the limit of a group. The usage of a group and its descendants counts, except
+// the page cache.
 func (m *Memory) bound(root fs.FS, dir, name string, files *memoryFiles) {
 	limit, ok := number(root, dir+"/"+name)
 	if !ok || m.Total > 0 && limit >= m.Total && limit >= 1<<60 {
@@ -73,7 +73,7 @@ func (m *Memory) bound(root fs.FS, dir, name string, files *memoryFiles) {
 	}
 }
 
-// number is the number that a file has, and false for "max" or none.
+// number returns the number in a file, and false for "max" or no file.
 func number(root fs.FS, name string) (int64, bool) {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -83,7 +83,7 @@ func number(root fs.FS, name string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// numbers are those of a file of names and numbers.
+// numbers returns the entries of a file of names and numbers.
 func numbers(root fs.FS, name string) map[string]int64 {
 	text, _ := fs.ReadFile(root, name)
 	all := map[string]int64{}

@@ -15,7 +15,7 @@ func TestReadMemory(t *testing.T) {
 		mounts = "proc/self/mountinfo"
 		groups = "proc/self/cgroup"
 		info   = "proc/meminfo"
-		// 4,000 KiB, of which 3,000 are available.
+		// 4,000 KiB, 3,000 of them available.
 		machine = "MemTotal:           4000 kB\nMemFree:            1000 kB\nMemAvailable:       3000 kB\nHugePages_Total:       0\n"
 		dir     = "sys/fs/cgroup/"
 		kib     = 1 << 10
@@ -31,10 +31,10 @@ func TestReadMemory(t *testing.T) {
 		{"no limit", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"a/memory.max", "max\n", dir+"a/memory.current", "1024\n"), 4000 * kib, 3000 * kib, ""},
 		{"of the group", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"a/memory.max", "1024000\n", dir+"a/memory.current", "24000\n"),
 			1024000, 1000000, "/" + dir + "a/memory.max"},
-		{"of a group around", files(info, machine, mounts, v2, groups, "0::/system.slice/app.service/worker\n",
+		{"of an ancestor", files(info, machine, mounts, v2, groups, "0::/system.slice/app.service/worker\n",
 			dir+"system.slice/app.service/memory.max", "600000\n", dir+"system.slice/app.service/memory.current", "100000\n",
 			dir+"system.slice/app.service/worker/memory.max", "max\n"), 600000, 500000, "/" + dir + "system.slice/app.service/memory.max"},
-		{"of the group around that others fill", files(info, machine, mounts, v2, groups, "0::/pod/one\n",
+		{"of the ancestor that others fill", files(info, machine, mounts, v2, groups, "0::/pod/one\n",
 			dir+"pod/memory.max", "2000000\n", dir+"pod/memory.current", "1900000\n",
 			dir+"pod/one/memory.max", "1000000\n", dir+"pod/one/memory.current", "10000\n"), 1000000, 100000, "/" + dir + "pod/memory.max"},
 		{"by memory.high", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"a/memory.max", "max\n", dir+"a/memory.high", "500000\n", dir+"a/memory.current", "0\n"),

@@ -2,5 +2,5 @@
 
 package machine
 
-// ReadMemory reads nothing on this system.
+// ReadMemory returns the zero Memory on this system.
 func ReadMemory() Memory { return Memory{} }

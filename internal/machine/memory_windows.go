@@ -17,7 +17,7 @@ type memoryStatus struct {
 
 var globalMemoryStatus = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
 
-// ReadMemory asks GlobalMemoryStatusEx.
+// ReadMemory returns the memory by GlobalMemoryStatusEx.
 func ReadMemory() Memory {
 	s := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
 	if globalMemoryStatus.Find() != nil {

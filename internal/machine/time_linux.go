@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Processors is how much processor time the process's control group and those around it
-// allow: version 2's cpu.max, or version 1's cpu.cfs_quota_us and cpu.cfs_period_us
+// Processors returns the processor time that the process's control group and its ancestors allow:
+// version 2's cpu.max, or version 1's cpu.cfs_quota_us and cpu.cfs_period_us
 // (Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 func Processors() Time { return processors(os.DirFS("/")) }
 
@@ -32,7 +32,7 @@ func processors(root fs.FS) Time {
 	return t
 }
 
-// quota is the limit of one control group, in processors.
+// quota returns the limit of one control group, in processors.
 func quota(root fs.FS, dir string, unified bool) float64 {
 	var numbers []string
 	if unified {
@@ -47,7 +47,7 @@ func quota(root fs.FS, dir string, unified bool) float64 {
 	if len(numbers) != 2 {
 		return math.Inf(1)
 	}
-	time, err1 := strconv.ParseInt(numbers[0], 10, 64) // "max" or -1 without a limit
+	time, err1 := strconv.ParseInt(numbers[0], 10, 64) // "max" or -1 if unlimited
 	period, err2 := strconv.ParseInt(numbers[1], 10, 64)
 	if err1 != nil || err2 != nil || time <= 0 || period <= 0 {
 		return math.Inf(1)

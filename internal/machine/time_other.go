@@ -2,5 +2,5 @@
 
 package machine
 
-// Processors knows no limit on this system.
+// Processors returns no limit on this system.
 func Processors() Time { return noLimit }

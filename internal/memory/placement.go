@@ -2,19 +2,18 @@ package memory
 
 import "github.com/realizar/realizar/internal/engine"
 
-// A placement is a way to place weights. A planner tries some, one after the other.
+// A placement is a way to place weights. A planner tries several in order.
 type placement struct {
-	weights int  // that the device may hold, as in [plan.Limits]: 0 for all, 1 for the fewest that work
-	fill    bool // what the cache leaves is for more weights than the fewest
-	least   int  // an automatic context is halved down to this
-	brim    bool // the cache of this context may leave nothing free
+	weights int  // limit of weights on the device, as in [plan.Limits]: 0 for none, 1 for the fewest that work
+	fill    bool // more weights than the fewest take what the cache leaves
+	least   int  // the smallest automatic context
+	brim    bool // the cache of this context may leave no memory free
 }
 
-// enough is the context for which an automatic choice lets weights stream.
+// enough is the context in tokens below which an automatic choice streams weights instead.
 const enough = 4096
 
-// placements are the ways to place the weights of a model that c sizes, the best
-// first.
+// placements returns the ways to place the weights of the model for c, best first.
 func (p *Planner) placements(c engine.Config) ([]placement, error) {
 	all := []placement{{least: smallest}}
 	switch {
@@ -31,14 +30,14 @@ func (p *Planner) placements(c engine.Config) ([]placement, error) {
 	c.Weights, c.Pinned = 1, p.Pinned()
 	fewest, err := c.Memory(p.Program, p.Backend)
 	if err != nil || fewest.Weights >= whole.Weights {
-		return all, err // to stream would spare nothing
+		return all, err // streaming would save nothing
 	}
 	return []placement{{least: enough, brim: true}, {weights: 1, fill: true, least: smallest, brim: true}}, nil
 }
 
-// search is c as it fits, and whether it does; else it is what was tried last, which
-// takes one. Weights that stream are slow, so they do only if that allows a larger
-// context, up to what is enough, or if nothing else has room.
+// search returns c with a context and a placement that fit. If none fits, ok is false, and sized
+// and one are those of the last attempt. one is what one sequence takes. Streamed weights are slow:
+// search uses them only if that allows a larger context, up to enough, or if nothing else fits.
 func (p *Planner) search(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
 	ways, err := p.placements(c)
 	if err != nil {
@@ -61,8 +60,7 @@ func (p *Planner) search(c engine.Config) (sized engine.Config, one engine.Memor
 	return sized, one, ok, nil
 }
 
-// halve is c with the largest context that fits if weights are placed as w says, and
-// whether one does.
+// halve returns c with the largest context that fits with placement w; ok reports whether one does.
 func (p *Planner) halve(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
 	for ; ; c.Context = powerBelow(c.Context) {
 		sized, one, ok, err = p.fit(c, w)
@@ -72,7 +70,7 @@ func (p *Planner) halve(c engine.Config, w placement) (sized engine.Config, one 
 	}
 }
 
-// powerBelow is the largest power of two below n.
+// powerBelow returns the largest power of two below n.
 func powerBelow(n int) int {
 	p := 1
 	for p*2 < n {

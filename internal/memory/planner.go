@@ -1,8 +1,8 @@
-// Package memory plans the memory that a model takes on a device, before anything is
-// loaded: how long its context is, how large its cache, and which weights stream.
+// Package memory plans the memory that a model takes on a device, before anything is loaded: how
+// long its context is, how large its cache, and which weights stream.
 //
-// It knows programs, devices and how an engine is sized. It loads nothing, and knows
-// no files and no requests.
+// It knows programs, devices and how an engine is sized. It loads nothing, and knows no files and
+// no requests.
 package memory
 
 import (
@@ -10,68 +10,91 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/bytesize"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
-// ErrTooLittle says that there is less memory than was asked for or is needed.
+// ErrTooLittle reports that there is less memory than was asked for or is needed.
 var ErrTooLittle = errors.New("not enough memory")
 
-// smallest is the context in tokens below which an automatic choice gives up.
+// smallest is the smallest context in tokens of an automatic choice.
 const smallest = 512
 
-// unknown is how many bytes an automatic choice takes where the system does not say
-// what memory there is.
+// unknown is how many bytes an automatic choice takes if the free memory is unknown.
 const unknown = 4 << 30
 
-// Options say how a model is to run and what of the memory it may take. Sizes are in
-// bytes.
+// Options say how a model is to run and how much memory it may take. Sizes are in bytes.
 type Options struct {
 	Context  int // tokens of one sequence, at most Planner.Made; 0: the largest that fits
-	Parallel int // sequences in one step; 0: as many as the kind of device is given
+	Parallel int // sequences in one step; 0: the default of the kind of device
 
-	Limit     int64 // that weights, cache and scratch take together on the device; 0: what is free
-	Pinned    int64 // of the host's memory, that a device pins for weights and HostCache; 0: a part of what is free
-	HostCache int64 // of the host's memory, for the cache
+	Limit     int64 // for weights, cache and scratch together on the device; 0: the free memory
+	Pinned    int64 // host memory that a device may pin for weights and HostCache; 0: a part of the free memory
+	HostCache int64 // host memory for the cache
 
-	StreamAll  bool // all weights stream that can
-	StreamNone bool // no weights stream
+	StreamAll  bool // stream all weights that can
+	StreamNone bool // stream no weights
 
-	Cache       tensor.DType // of keys and values; the program's heads are whole blocks of it
-	Activations tensor.DType // F32, or what the backend rounds to
+	Gap time.Duration // as in [engine.Config]; 0: the device's
 
-	// Named says that the user chose the device, or that there is no other one.
+	Cache       tensor.DType // format of keys and values; the program's heads must be whole blocks of it
+	Activations tensor.DType // F32, or the backend's [plan.Backend.Rounds]
+
+	// Named says that the user chose the device, or that it is the only one.
 	Named bool
 }
 
-// A Planner plans the memory that a model takes on a device: what the device takes for
-// weights of its own, the cache and the scratch of a step must be there. Weights that
-// steps read from the mapped file do not count, as the system can let go of them.
+// A Planner plans the memory that a model takes on a device: the device must have room for its own
+// copies of weights, the cache and the scratch memory of a step. Weights that steps read from the
+// mapped file do not count, as the system can drop their pages.
 type Planner struct {
 	Program *plan.Program
 	Made    int // the context that the model was made for, in tokens
 	Device  *backends.Device
-	Backend plan.Backend    // Device, or what an engine has in its place
-	Host    plan.MemoryInfo // the host's memory
+	Backend plan.Backend    // Device, or what an engine uses in its place
+	Host    plan.MemoryInfo // host memory
 	Options Options
 }
 
-// config is what the options say of an engine, with the context that the model was
-// made for where they leave it open.
+// config returns the engine's configuration by the options, with the context that the model was
+// made for if they set none.
 func (p *Planner) config() engine.Config {
 	o := &p.Options
 	return engine.Config{
 		Context: cmp.Or(o.Context, p.Made), Parallel: cmp.Or(o.Parallel, p.Device.Kind.Parallel), Host: int(o.HostCache),
-		Cache: o.Cache, Activations: o.Activations,
+		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap),
 	}
 }
 
-// Config sizes the engine that the model is opened with. A context fits if one
-// sequence of it does; all sequences share what there is. An automatic context is
-// halved until it fits. The error wraps [ErrTooLittle].
+// widen returns c with the chunk of the device's kind, halved until its scratch memory costs
+// neither context nor resident weights, and at most a sixteenth of the cache; or c itself.
+func (p *Planner) widen(c engine.Config) engine.Config {
+	_, tokens := holds(p.Program, c)
+	for chunk := p.Device.Kind.Chunk; chunk > leastChunk; chunk /= 2 {
+		wide := p.config()
+		wide.Chunk = chunk
+		wide, _, ok, err := p.search(wide)
+		if err != nil || !ok || wide.Context != c.Context || wide.Weights != c.Weights {
+			continue
+		}
+		if _, all := holds(p.Program, wide); all >= tokens-tokens/16 {
+			return wide
+		}
+	}
+	return c
+}
+
+// leastChunk is the default chunk of an engine, in tokens.
+const leastChunk = 256
+
+// Config returns the configuration of the engine for the model. A context fits if one sequence of
+// it does; all sequences share the cache. An automatic context is halved until it fits. The error
+// wraps [ErrTooLittle].
 func (p *Planner) Config() (engine.Config, error) {
 	c := p.config()
 	if err := p.checkHostCache(); err != nil {
@@ -84,11 +107,25 @@ func (p *Planner) Config() (engine.Config, error) {
 	case !ok:
 		return c, p.tooLittle(c, one)
 	}
-	return c, nil
+	return p.widen(c), nil
 }
 
-// Free is how many bytes the weights, the cache and a step's scratch may take
-// together; 0 if nobody knows.
+// Least returns what the model takes with all weights on the device and a cache for one sequence,
+// regardless of the free memory. The sequence has the context of the options, or else the one that
+// the model was made for. The error wraps [ErrTooLittle].
+func (p *Planner) Least() (engine.Config, engine.Memory, error) {
+	c := p.config()
+	c.States = 1
+	m, err := c.Memory(p.Program, p.Backend)
+	if err != nil {
+		return c, m, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	c.States = m.States
+	return c, m, nil
+}
+
+// Free returns how many bytes the weights, the cache and a step's scratch memory may take together;
+// 0 if unknown.
 func (p *Planner) Free() int64 {
 	m, limit := p.Backend.Memory(), p.Options.Limit
 	if p.Device.Kind.Host {
@@ -97,28 +134,27 @@ func (p *Planner) Free() int64 {
 	return room(m, limit)
 }
 
-// Pinned is how many bytes of the host's memory weights that stream may take.
+// Pinned returns how many bytes of host memory streamed weights may take.
 func (p *Planner) Pinned() int { return pinned(p.Host, p.Options.Pinned, p.Options.HostCache) }
 
-// checkHostCache says whether the host has memory for its part of the cache.
+// checkHostCache returns an error if the host part of the cache does not fit in host memory.
 func (p *Planner) checkHostCache() error {
 	free, may := p.Host.Free, "are free"
 	if most := p.Options.Pinned; most > 0 && (free == 0 || most < free) {
 		free, may = most, "may be taken"
 	}
 	if want := p.Options.HostCache; free > 0 && want > free {
-		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s %s; lower the host's part of the cache",
-			ErrTooLittle, bytesText(want), bytesText(free), may)
+		return fmt.Errorf("%w: the cache needs %s of host memory, %s %s; lower the host's part of the cache",
+			ErrTooLittle, bytesize.Text(want), bytesize.Text(free), may)
 	}
 	return nil
 }
 
-// fit sizes the cache of c as large as it may be and reports whether one sequence fits
-// if weights are placed as w says; one is what the engine takes with a cache for no
-// more than that. Without a limit, half of what is free beside the weights is left to
-// others, unless a context that was asked for needs it. If weights take what the cache
-// leaves, nothing is left: the cache has a quarter of what is free beside the fewest
-// weights, or what one sequence needs.
+// fit sizes the cache of c as large as possible and reports whether one sequence fits with
+// placement w. one is what the engine takes with a cache for one sequence. Without a limit, half of
+// the memory that weights leave stays free, unless a context that was asked for needs it. If
+// w.fill, weights take what the cache leaves: the cache gets a quarter of the memory that the
+// fewest weights leave, or what one sequence needs.
 func (p *Planner) fit(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
 	c.States, c.Weights, c.Pinned = 1, w.weights, 0
 	if w.weights > 0 {
@@ -157,8 +193,8 @@ func (p *Planner) fit(c engine.Config, w placement) (sized engine.Config, one en
 	return c, one, true, nil
 }
 
-// largest is the size of the largest cache that takes share bytes at most together
-// with a step's scratch, which grows with it: least is what fits.
+// largest returns the size of the largest cache that takes at most share bytes together with a
+// step's scratch memory, which grows with it. A cache of least bytes fits.
 func (p *Planner) largest(c engine.Config, least int, share int64) (int, error) {
 	low, high := least, int(min(share, math.MaxInt))
 	for c.States = high; ; c.States = low + (high-low)/2 {
@@ -168,7 +204,7 @@ func (p *Planner) largest(c engine.Config, least int, share int64) (int, error) 
 		}
 		switch fits := int64(size.States)+int64(size.Scratch) <= share; {
 		case fits && c.States == high:
-			return size.States, nil // there is no use for more
+			return size.States, nil // a larger one would not be used
 		case fits:
 			low = c.States
 		default:

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A roomy backend takes so much for weights and has so much free.
+// A roomy backend reports these sizes of weights and free memory.
 type roomy struct {
 	backends.Backend
 	cpu     *cpu.Backend
@@ -43,8 +43,8 @@ func build(t *testing.T, path string) *arch.Model {
 	return m
 }
 
-// What weights take is not free for the cache, of which there is as much as may be:
-// enough for one answer, and no more than for all.
+// The cache gets what the weights leave, as much as possible: at least enough for one answer, at
+// most what all can use.
 func TestSizes(t *testing.T) {
 	const most, gib = 1 << 16, 1 << 30
 	m := build(t, modeltest.Llama(t, modeltest.Context(most), modeltest.HeadDim(32)))
@@ -59,7 +59,7 @@ func TestSizes(t *testing.T) {
 	config := func(context, states int) engine.Config {
 		return engine.Config{Context: context, Parallel: 2, States: states, Cache: tensor.F16, Activations: cpu.Rounds}
 	}
-	// one is what an answer and a step take, and all what two answers do.
+	// one returns what an answer and a step take, all what two answers take.
 	one := func(context int) int64 {
 		size := memory(config(context, 1))
 		return int64(size.States) + int64(size.Scratch)
@@ -75,7 +75,7 @@ func TestSizes(t *testing.T) {
 		weights int
 		free    int64
 		want    int   // context; 0: an error
-		states  int64 // of the cache, or a little less
+		states  int64 // of the cache, at most; it may be a little smaller
 		says    []string
 	}{
 		{name: "all", free: 2 * all(most), want: most, states: 2 * states(most)},
@@ -87,16 +87,16 @@ func TestSizes(t *testing.T) {
 		{name: "a little", weights: gib, free: gib + 2*one(smallest), want: smallest, states: states(smallest)},
 		{name: "less than a little", weights: gib, free: gib + 2*one(smallest) - 1,
 			says: []string{"one answer of 512 tokens", "beside 1.0 GiB of weights", "1.0 GiB are free", "it would fit with a context of 512"}},
-		{name: "weights alone", weights: 3 * gib, free: 2 * gib, says: []string{"the weights take 3.0 GiB, 2.0 GiB are free", "smaller quantisation"}},
+		{name: "weights alone", weights: 3 * gib, free: 2 * gib, says: []string{"the weights take 3.0 GiB, 2.0 GiB are free", "smaller quantization"}},
 		{name: "asked for", o: Options{Context: most}, weights: gib, free: gib + one(most), want: most, states: states(most)},
 		{name: "asked for, a byte too few", o: Options{Context: most}, weights: gib, free: gib + one(most) - 1,
 			says: []string{"one answer of 65536 tokens", "beside 1.0 GiB of weights", "it would fit with a context of 32768, or with a cache of q8"}},
 		{name: "asked for, weights alone", o: Options{Context: most}, weights: 3 * gib, free: 2 * gib, says: []string{"the weights take 3.0 GiB, 2.0 GiB are free"}},
 		{name: "nobody knows", weights: gib, want: most, states: 2 * states(most)},
-		{name: "asked for, nobody knows", o: Options{Context: 1000}, weights: gib, want: 1000, states: 2 * states(1000)},
+		{name: "asked for, free unknown", o: Options{Context: 1000}, weights: gib, want: 1000, states: 2 * states(1000)},
 		{name: "limited", o: Options{Limit: gib + one(most)}, weights: gib, free: 100 * gib, want: most, states: states(most)},
 		{name: "limited to a byte less", o: Options{Limit: gib + one(most) - 1}, weights: gib, free: 100 * gib, want: most / 2, states: states(most)},
-		{name: "limited, nobody knows", o: Options{Limit: gib + one(most)}, weights: gib, want: most, states: states(most)},
+		{name: "limited, free unknown", o: Options{Limit: gib + one(most)}, weights: gib, want: most, states: states(most)},
 		{name: "limited to more than is free", o: Options{Limit: 100 * gib}, weights: gib, free: gib + one(most), want: most, states: states(most)},
 		{name: "limited, asked for", o: Options{Context: most, Limit: gib + one(most) - 1}, weights: gib, free: 100 * gib,
 			says: []string{"1.0 GiB may be taken", "a context of 32768", "a cache of q8", fmt.Sprintf("a memory of %d MiB", (gib+one(most)+1<<20-1)>>20)}},

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/realizar/realizar/internal/bytesize"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/tensor"
 )
 
-// tooLittle says what one sequence takes, and what would make it fit.
+// tooLittle returns an error that says what one sequence takes and which options would make it fit.
 func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 	free := p.Free()
 	have := "are free"
@@ -17,10 +18,10 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 	}
 	streaming := ""
 	if c.Weights > 0 {
-		streaming = " where all that can stream do"
+		streaming = " even with streaming"
 	}
 	where, ways := p.place(), p.ways(c, one)
-	way := "take a smaller quantisation of the model"
+	way := "use a smaller quantization of the model"
 	if len(ways) > 0 {
 		way = "it would fit with " + strings.Join(ways, ", or with ")
 	}
@@ -28,19 +29,19 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 		way += ", or on the CPU"
 	}
 	if free <= int64(one.Weights) && free > 0 {
-		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrTooLittle, bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrTooLittle, bytesize.Text(int64(one.Weights)), streaming, bytesize.Text(free), have, where, way)
 	}
 	return fmt.Errorf("%w: one answer of %d tokens takes %s of cache and %s of scratch beside %s of weights%s, %s %s%s; %s",
-		ErrTooLittle, c.Context, bytesText(int64(one.States)), bytesText(int64(one.Scratch)), bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+		ErrTooLittle, c.Context, bytesize.Text(int64(one.States)), bytesize.Text(int64(one.Scratch)), bytesize.Text(int64(one.Weights)), streaming, bytesize.Text(free), have, where, way)
 }
 
-// smallerCaches are the formats of a smaller cache, by the names that options have.
+// smallerCaches are the formats with a smaller cache, by the names of the option.
 var smallerCaches = []struct {
 	name  string
 	dtype tensor.DType
 }{{"f16", tensor.F16}, {"q8", tensor.Q8_0}}
 
-// ways are the options with which c would fit, each by itself.
+// ways returns the options with which c would fit, each alone.
 func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	fits := func(c engine.Config, change func(*Options)) bool {
 		other := *p
@@ -90,21 +91,11 @@ func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	return ways
 }
 
-// place is where the memory is, at the end of a sentence: " on NVIDIA H200", or nothing
-// for the host's memory.
+// place returns the device for the end of a sentence: " on NVIDIA H200", or nothing for host
+// memory.
 func (p *Planner) place() string {
 	if p.Device.Kind.Host {
 		return ""
 	}
 	return " on " + p.Device.Description()
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// driverBytes are left to a device's driver, or a part of its memory where that is
-// small: for kernels, graphs of steps, and what it rounds up.
+// Bytes left to a device's driver for kernels, graphs of steps and rounding, or a share of the
+// memory if that is small.
 const (
 	driverBytes = 256 << 20
 	driverPart  = 64
 )
 
-// room is what may be taken of a device's own memory, with a limit or without one (0);
-// 0 if nobody knows.
+// room returns how much of a device's own memory may be taken under limit, 0 for none. It returns 0
+// if the free memory is unknown.
 func room(m plan.MemoryInfo, limit int64) int64 {
 	free := cmp.Or(m.Free, m.Total/2)
 	return within(free-min(driverBytes, free/driverPart), limit)
 }
 
-// hostRoom is what may be taken of the host's memory beside a cache of so many bytes
-// that lies there too.
+// hostRoom returns how much host memory may be taken under limit besides a host cache of cache
+// bytes.
 func hostRoom(m plan.MemoryInfo, limit, cache int64) int64 {
 	free := cmp.Or(m.Free, m.Total/2)
 	if free > 0 {
@@ -30,7 +30,7 @@ func hostRoom(m plan.MemoryInfo, limit, cache int64) int64 {
 	return within(free, limit)
 }
 
-// within is free, or limit if that is less; 0 is unknown, or no limit.
+// within returns free, or limit if that is less; 0 is unknown, or no limit.
 func within(free, limit int64) int64 {
 	if limit > 0 && (free == 0 || limit < free) {
 		return limit
@@ -38,8 +38,8 @@ func within(free, limit int64) int64 {
 	return free
 }
 
-// pinned is what weights that stream may take of the host's memory beside a cache of
-// so many bytes: both together limit, or three quarters of what is free if that is 0.
+// pinned returns how much host memory streamed weights may take besides a host cache of cache
+// bytes. Both together take at most limit, or if that is 0, three quarters of the free memory.
 func pinned(host plan.MemoryInfo, limit, cache int64) int {
 	free := cmp.Or(host.Free, host.Total/2, unknown)
 	most := free / 4 * 3
@@ -49,9 +49,9 @@ func pinned(host plan.MemoryInfo, limit, cache int64) int {
 	return int(max(0, most-cache))
 }
 
-// Beside is l with as many weights of p on b's device as have room there beside the
-// states and the scratch of a step, which may depend on them: all together take most
-// bytes if the fewest weights that work leave room for that.
+// Beside returns l with Weights set so that as many weights of p as possible fit on b's device
+// besides the states and a step's scratch memory, which may depend on the weights. Together they
+// take at most most bytes, if the fewest weights that work allow that.
 func Beside(b plan.Backend, p *plan.Program, l plan.Limits, most int64) (plan.Limits, error) {
 	states, err := l.StateBytes(p)
 	if err != nil {
@@ -59,7 +59,7 @@ func Beside(b plan.Backend, p *plan.Program, l plan.Limits, most int64) (plan.Li
 	}
 	l.Weights = 1
 	room := most - int64(states) - int64(b.Scratch(p, l))
-	for range 8 { // each takes off what the one before was too large by
+	for range 8 { // each pass subtracts the excess of the one before
 		if room <= 1 {
 			break
 		}

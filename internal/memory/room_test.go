@@ -35,8 +35,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A steps backend holds weights in whole steps of ten bytes, least or more, and a
-// step takes as many bytes more as it holds hundreds.
+// A steps backend stores weights in multiples of ten bytes, at least least. Its scratch memory
+// grows by a byte per hundred bytes of weights.
 type steps struct {
 	plan.Backend
 	least int

@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An abacus is a device with memory of its own, where weights stream.
+// An abacus is a device with its own memory, where weights stream.
 type abacus struct {
 	backends.Backend
 	cpu  *cpu.Backend
@@ -36,7 +36,7 @@ func (a *abacus) Streaming(p *plan.Program, l plan.Limits) plan.Streaming {
 	return backendstest.Stream(p, l)
 }
 
-// A streamer plans a model on an abacus of so much memory.
+// A streamer plans a model on an abacus.
 type streamer struct {
 	*testing.T
 	model  *arch.Model
@@ -57,7 +57,7 @@ func (s *streamer) planner(o Options) *Planner {
 	}
 }
 
-// sizes is what o makes of the model, what that takes, and where weights lie.
+// sizes returns the configuration for o, what it takes, and where weights are.
 func (s *streamer) sizes(o Options) (c engine.Config, takes engine.Memory, weights plan.Streaming, err error) {
 	s.Helper()
 	c, err = s.planner(o).Config()
@@ -73,7 +73,7 @@ func (s *streamer) sizes(o Options) (c engine.Config, takes engine.Memory, weigh
 	return c, takes, s.abacus.Streaming(s.model.Program, c.Limits(s.model.Program)), nil
 }
 
-// takes is what one answer of a context takes, with all weights or with the fewest.
+// takes returns what one answer of a context takes, with all weights or with the fewest.
 func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 	s.Helper()
 	p := s.planner(Options{Context: context, Parallel: 1})
@@ -86,8 +86,8 @@ func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 	return m, int64(m.Weights) + int64(m.States) + int64(m.Scratch)
 }
 
-// Whatever a device's memory is limited to, no more is taken of it, as much of it as
-// there is use for, and what works still works with more.
+// Under any limit no more memory is taken, and as much of it as is useful. If a limit works, a
+// larger one works too.
 func TestStreamingWithinLimit(t *testing.T) {
 	for _, shape := range []*synth.Shape{&synthtest.Deep, &synthtest.Mixture} {
 		s := newStreamer(t, shape)
@@ -137,8 +137,8 @@ func TestStreamingWithinLimit(t *testing.T) {
 	}
 }
 
-// An automatic context is halved to 4096 before anything streams, one that was asked
-// for is not.
+// An automatic context is halved to 4096 before anything streams; a context that was asked for is
+// not.
 func TestStreamingContext(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	_, enoughTakes := s.takes(enough, 0)
@@ -162,8 +162,8 @@ func TestStreamingContext(t *testing.T) {
 		{name: "asked for, always", o: Options{Context: 2048, StreamAll: true}, limit: allTakes, context: 2048, streams: true},
 		{name: "asked for, the least", o: Options{Context: 2048}, limit: asked, context: 2048, streams: true},
 		{name: "asked for, less than the least", o: Options{Context: 2048}, limit: asked - 1,
-			says: []string{"one answer of 2048 tokens", "of weights where all that can stream do, ", "may be taken on Large Abacus", "a context of 1024", fmt.Sprintf("a device memory of %d MiB", mebibytes(asked))}},
-		{name: "less than what cannot stream", limit: int64(least.Weights) - 1, says: []string{"the weights take ", " where all that can stream do, ", "a device memory of "}},
+			says: []string{"one answer of 2048 tokens", "of weights even with streaming, ", "may be taken on Large Abacus", "a context of 1024", fmt.Sprintf("a device memory of %d MiB", mebibytes(asked))}},
+		{name: "less than what cannot stream", limit: int64(least.Weights) - 1, says: []string{"the weights take ", " even with streaming, ", "a device memory of "}},
 	} {
 		o := test.o
 		o.Limit, o.Parallel = test.limit, 1
@@ -191,7 +191,7 @@ func TestStreamingContext(t *testing.T) {
 
 func mebibytes(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
 
-// What is too little names the smallest number that works.
+// The error names the smallest number that works.
 func TestStreamingSmallestNumber(t *testing.T) {
 	for _, shape := range []*synth.Shape{&synthtest.Deep, &synthtest.Mixture} {
 		s := newStreamer(t, shape)
@@ -219,7 +219,7 @@ func TestStreamingSmallestNumber(t *testing.T) {
 	}
 }
 
-// A limit is never above what is free, of which the driver keeps a little.
+// A limit never exceeds the free memory, of which the driver keeps a little.
 func TestStreamingFree(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	_, need := s.takes(smallest, 1)
@@ -240,8 +240,7 @@ func TestStreamingFree(t *testing.T) {
 	}
 }
 
-// Beside a device, Pinned is what of the host's may be pinned: by the cache first, and
-// by weights then.
+// Pinned bounds the host memory that is pinned: first for the cache, then for weights.
 func TestStreamingPinned(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	o := Options{StreamAll: true, Pinned: 6 << 20, HostCache: 2 << 20}
@@ -254,7 +253,7 @@ func TestStreamingPinned(t *testing.T) {
 		t.Errorf("none for weights: %d, %+v, %v", c.Pinned, weights, err)
 	}
 	o.Pinned--
-	if _, _, _, err := s.sizes(o); err == nil || !strings.Contains(err.Error(), "2.0 MiB of the host's memory are wanted for the cache, 2.0 MiB may be taken") {
+	if _, _, _, err := s.sizes(o); err == nil || !strings.Contains(err.Error(), "the cache needs 2.0 MiB of host memory, 2.0 MiB may be taken") {
 		t.Errorf("less than the cache takes: %v", err)
 	}
 	host := cpu.New(1).Memory().Free

@@ -9,28 +9,28 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Use is what a model takes on a device, in bytes.
+// A Use is the memory that a model takes on a device, in bytes.
 type Use struct {
 	engine.Memory
 	Config engine.Config
 	Limits plan.Limits // of Config
 	Groups []GroupUse  // of the program
 
-	// Sequences of Config.Context tokens each is what the cache has room for at one
-	// time, or this many Tokens of however many sequences.
+	// The cache has room for this many Sequences of Config.Context tokens each, or this many Tokens
+	// of any sequences.
 	Sequences, Tokens int
 }
 
-// A GroupUse is what the states of a group take.
+// A GroupUse is the memory that the states of a group take.
 type GroupUse struct {
 	plan.Group
 	Layers int
 	Bytes  int64
 }
 
-// Use is what the model takes with what [Planner.Config] sizes. On a device of the host
-// it is what the context takes that was asked for, or else the one that the model was
-// made for, whether it fits or not.
+// Use returns the memory that the model takes with [Planner.Config]. On a host device it is the
+// memory for the context that was asked for, or else the one that the model was made for, whether
+// it fits or not.
 func (p *Planner) Use() (*Use, error) {
 	c, err := p.shown()
 	if err != nil {
@@ -70,9 +70,9 @@ func (p *Planner) shown() (engine.Config, error) {
 	return c, nil
 }
 
-// holds is how many sequences of c's context its pools have room for, and how many
-// tokens of sequences of any length. Windows keep a part of each sequence alone, so
-// they do not bound the tokens if something else does.
+// holds returns for how many sequences of c's context the pools have room, and for how many tokens
+// of sequences of any length. Groups with a window keep only a part of each sequence, so they do
+// not bound the tokens if another group does.
 func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
 	limits := c.Limits(p)
 	c.States, c.Parallel = 1, 1

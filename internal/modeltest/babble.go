@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// words are what [Babble] can say.
+// words are the words of [Babble].
 const words = `a about above after again air all along also always an and another answer any are around as ask at away
 back be bear because been before began begin below best better between bird black blue boat body book both bright bring
 brother brown build but by call came can care carry change child city clear close cloud cold come could country course cross
@@ -30,8 +30,8 @@ together told took top toward town tree true turn two under until up upon us use
 watch water way we well went were west what wheel when where which while white who whole why wide wild will wind window
 winter wish with without wolf wonder wood word work world would write year yellow yes yet you young your`
 
-// Babble is a GGUF file of a model with random weights that says words at
-// random, for a first look at the program without a download.
+// Babble returns a GGUF file of a model with random weights that says random words, to try the
+// program without a download.
 func Babble(tb testing.TB) []byte {
 	tb.Helper()
 	s := newShape([]Option{Seed(2), DType(tensor.Q8_0), Context(1024), Metadata("general.name", "babble: random weights")})

@@ -15,11 +15,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An EncoderShape is what tests can say of an encoder.
+// An EncoderShape holds the options of an encoder.
 type EncoderShape struct {
-	Labels int               // of the head that classifies texts; 0: there is none
-	Config map[string]any    // keys of config.json, in place of the usual ones
-	Files  map[string]string // others of the folder, such as 1_Pooling/config.json
+	Labels int               // of the classification head; 0: no head
+	Config map[string]any    // keys of config.json that replace the usual ones
+	Files  map[string]string // additional files of the folder, such as 1_Pooling/config.json
 }
 
 // EncoderCLS and EncoderSEP are the tokens around texts.

@@ -1,9 +1,9 @@
-// Package modeltest makes small models for tests: random weights by a fixed
-// seed, a byte-level tokenizer, a chat template. They compute nonsense, but do
-// it as a real file of their kind does.
+// Package modeltest makes small models for tests, with random weights from a fixed seed, a
+// byte-level tokenizer and a chat template. Their output is meaningless, but they are computed like
+// real files of their kind.
 //
-// The same options give the same model as a GGUF file ([Llama]) and as a folder
-// of a model hub ([Hub]). The package knows the two layouts; it runs nothing.
+// The same options give the same model as a GGUF file ([Llama]) and as a folder of a model hub
+// ([Hub]). The package writes the two layouts; it runs nothing.
 package modeltest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// ChatTemplate is the template that the models have unless told otherwise. It
-// refuses roles other than system, user and assistant.
+// ChatTemplate is the default chat template. It rejects roles other than system, user and
+// assistant.
 const ChatTemplate = `{% for message in messages %}` +
 	`{% if message.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('unknown role ' ~ message.role) }}{% endif %}` +
 	`<|im_start|>{{ message.role }}
@@ -27,7 +27,7 @@ const ChatTemplate = `{% for message in messages %}` +
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
 
-// shape is what the options set.
+// shape holds the values of the options.
 type shape struct {
 	architecture         string // of GGUF
 	layers, hidden, ffn  int
@@ -47,59 +47,59 @@ type shape struct {
 	dequantised          bool                 // they are stored as the layout's values
 }
 
-// An Option makes a model differ from the usual one: 2 layers, 4 query and 2
-// key/value heads of 16 in a width of 64, a context of 256 tokens, in float32.
+// An Option changes the default model: 2 layers, 4 query and 2 key/value heads of 16, width 64, a
+// context of 256 tokens, float32.
 type Option func(*shape)
 
 // DType stores the matrices in d: F32, F16, BF16 or Q8_0. Norms and biases are
 // float32. A folder of a hub cannot hold Q8_0.
 func DType(d tensor.DType) Option { return func(s *shape) { s.dtype = d } }
 
-// HeadDim makes the heads n wide, which need not be the width by the heads.
+// HeadDim sets the head size to n, which may differ from the width divided by the heads.
 func HeadDim(n int) Option { return func(s *shape) { s.head = n } }
 
-// Biases gives the projections of attention biases.
+// Biases adds biases to the projections of attention.
 func Biases() Option { return func(s *shape) { s.biases = true } }
 
-// Window lets attention see n tokens.
+// Window limits attention to the last n tokens.
 func Window(n int) Option { return func(s *shape) { s.window = n } }
 
-// Tied leaves the head out: the table of embeddings is the head too.
+// Tied uses the embedding table as the head.
 func Tied() Option { return func(s *shape) { s.tied = true } }
 
-// Context makes the model for n tokens.
+// Context sets the context length in tokens.
 func Context(n int) Option { return func(s *shape) { s.context = n } }
 
-// Template gives the model another chat template; an empty one is none.
+// Template sets the chat template. An empty one means none.
 func Template(source string) Option { return func(s *shape) { s.template = source } }
 
 // EndTokens names tokens that end an answer, among [SpecialTokens]. <|im_end|>
 // and <|endoftext|> always do.
 func EndTokens(tokens ...string) Option { return func(s *shape) { s.ends = tokens } }
 
-// AddBOS lets the tokenizer begin every text with <|endoftext|>.
+// AddBOS makes the tokenizer begin every text with <|endoftext|>.
 func AddBOS() Option { return func(s *shape) { s.addBOS = true } }
 
-// Seed chooses other weights.
+// Seed sets the seed of the weights.
 func Seed(seed uint64) Option { return func(s *shape) { s.seed = seed } }
 
-// NotFinite puts a NaN into each row of the tensor of that name, as GGUF calls
-// it. Such a model cannot be opened.
+// NotFinite puts a NaN into each row of the tensor with that GGUF name. Such a model cannot be
+// opened.
 func NotFinite(name string) Option { return func(s *shape) { s.broken = name } }
 
-// Overflow makes the numbers of the tensor of that name as large as they can be, so
-// that the model can be opened, and computes infinities with it.
+// Overflow sets the tensor with that name to the largest finite numbers: the model opens and
+// computes infinities.
 func Overflow(name string) Option { return func(s *shape) { s.overflowing = name } }
 
-// Architecture is the name that a GGUF file calls its architecture by.
+// Architecture sets the architecture name in a GGUF file.
 func Architecture(name string) Option { return func(s *shape) { s.architecture = name } }
 
-// Metadata adds an entry to a GGUF file, or replaces one.
+// Metadata adds or replaces an entry in a GGUF file.
 func Metadata(key string, value any) Option {
 	return func(s *shape) { s.metadata = append(s.metadata, modelfile.KeyValue{Key: key, Value: value}) }
 }
 
-// VocabularyOnly leaves all tensors out.
+// VocabularyOnly omits all tensors.
 func VocabularyOnly() Option { return func(s *shape) { s.withoutTensors = true } }
 
 func newShape(options []Option) *shape {
@@ -114,8 +114,7 @@ func newShape(options []Option) *shape {
 	return s
 }
 
-// Llama writes a GGUF file into a folder that goes when the test ends, and
-// returns its path.
+// Llama writes a GGUF file into a temporary folder of the test and returns its path.
 func Llama(tb testing.TB, options ...Option) string {
 	tb.Helper()
 	s := newShape(options)
@@ -132,7 +131,7 @@ func Llama(tb testing.TB, options ...Option) string {
 	return path
 }
 
-// Hub writes a folder as model hubs lay it out, and returns its path.
+// Hub writes a folder in the layout of model hubs and returns its path.
 func Hub(tb testing.TB, options ...Option) string {
 	tb.Helper()
 	s := newShape(options)

@@ -11,8 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A matrix is a weight before it is stored: rows of cols, or a vector when rows
-// is 0.
+// A matrix is a weight before it is stored: [rows, cols], or a vector if rows is 0.
 type matrix struct {
 	gguf, hub  string // names
 	rows, cols int
@@ -20,7 +19,7 @@ type matrix struct {
 	heads      int // of queries or keys, whose rows GGUF keeps in another order; 0 otherwise
 }
 
-// matrices are the model's weights, with rows in the order of a hub's file.
+// matrices returns the model's weights, with rows in the order of a hub's file.
 func (s *shape) matrices() []matrix {
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	var all []matrix
@@ -107,8 +106,8 @@ func (s *shape) hubTensors(tb testing.TB) []*tensor.Tensor {
 	return all
 }
 
-// interleave puts the rows of every head into the order of GGUF's llama: the two
-// that are turned together, half a head apart in a hub's file, are neighbours.
+// interleave reorders the rows of every head for GGUF's llama: the two rows that rotate together,
+// half a head apart in a hub's file, become neighbors.
 func interleave(m *matrix) []float32 {
 	rows, cols := m.rows, m.cols
 	if rows == 0 {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// ErrNoModel says that there are no files that could be the model meant.
+// ErrNoModel reports that none of the files can be the requested model.
 var ErrNoModel = errors.New("no such model")
 
-// A Choice is the files of a repository that are one model.
+// A Choice is the set of a repository's files that make up one model.
 type Choice struct {
-	Files []string // in the order in which they are put there: what says that the model is whole comes last
-	Main  string   // what opens the model: a GGUF file, the first of its parts, or empty for the folder
-	Quant string   // the quantisation by the file's name, as it is written there; may be empty
+	Files []string // in download order; the file whose presence marks the model as complete is last
+	Main  string   // the file to open: a GGUF file or the first of its parts; empty for a safetensors folder
+	Quant string   // the quantization as spelled in the file name; may be empty
 }
 
 var (
@@ -28,24 +28,25 @@ var (
 	loraForm  = regexp.MustCompile(`(?i)(^|[._-])(lora|adapter)([._-]|$)`)
 )
 
-// isWeights reports whether a file is a model itself, by its name, and not what goes with
-// one: a projector of images, an importance matrix, a draft model, an adapter.
+// isWeights reports whether name looks like a model's own GGUF file. It returns false for files
+// that accompany one: an image projector, an importance matrix, a draft model, an adapter.
 func isWeights(name string) bool {
 	base := strings.ToLower(path.Base(name))
 	return strings.HasSuffix(name, ".gguf") && !strings.Contains(base, "mmproj") && !strings.Contains(base, "imatrix") &&
 		!draftForm.MatchString(base) && !loraForm.MatchString(base)
 }
 
-// A group is the files of one GGUF model: one, or its parts in order.
+// A group is the files of one GGUF model: a single file, or its parts in order.
 type group struct {
-	name  string // without the number of a part
+	name  string // without the part number
 	files []string
-	parts int // that there have to be
+	parts int // number of parts of the complete model
 }
 
 func (g *group) whole() bool { return len(g.files) == g.parts }
 
-// Quant is the quantisation that a file's name says; empty where it says none.
+// Quant returns the quantization in a file name, or in its folder's name. It returns "" if neither
+// has one.
 func Quant(name string) string {
 	if m := quantForm.FindStringSubmatch(strings.TrimSuffix(path.Base(name), ".gguf")); m != nil {
 		return m[1]
@@ -56,12 +57,25 @@ func Quant(name string) string {
 	return ""
 }
 
-// preferred are the quantisations that are taken where none is asked for.
+// Title returns the name of a file or folder without its extension and part number.
+func Title(file string) string {
+	name := path.Base(file)
+	if m := partForm.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	for _, end := range []string{".gguf", ".safetensors"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// preferred are the quantizations to try, in order, if none is asked for.
 var preferred = []string{"Q4_K_M", "Q8_0"}
 
-// Choose says which of a repository's files are the model that is wanted: a quantisation,
-// the path of a file, "safetensors", or empty for Q4_K_M, then Q8_0, then the first GGUF
-// file, then the folder of safetensors. Errors wrap [ErrNoModel] where files are missing.
+// Choose selects the files of a model from a repository's listing. want is a quantization, the path
+// of a file, or "safetensors". If want is empty, Choose tries Q4_K_M, then Q8_0, then the first
+// complete GGUF model, then the folder of safetensors. The error wraps [ErrNoModel] if files are
+// missing.
 func Choose(files []string, want string) (Choice, error) {
 	groups := groupsOf(files)
 	folder := slices.ContainsFunc(files, isRootWeights)
@@ -76,7 +90,7 @@ func Choose(files []string, want string) (Choice, error) {
 		return Choice{}, fmt.Errorf("%w: there is no %s; there are %s%s", ErrNoModel, want, strings.Join(quants(groups), ", "), safetensorsInstead(folder))
 	}
 	if !g.whole() {
-		return Choice{}, fmt.Errorf("%w: of %s there are %d of %d parts", ErrNoModel, g.name, len(g.files), g.parts)
+		return Choice{}, fmt.Errorf("%w: %s has %d of %d parts", ErrNoModel, g.name, len(g.files), g.parts)
 	}
 	if err := CheckFiles(g.files); err != nil {
 		return Choice{}, err
@@ -91,7 +105,7 @@ func safetensorsInstead(folder bool) string {
 	return `; the repository has safetensors: write ":safetensors" after its name`
 }
 
-// All are the models that a repository's files hold whole.
+// All returns every complete model among a repository's files.
 func All(files []string) []Choice {
 	var all []Choice
 	for _, g := range groupsOf(files) {
@@ -105,7 +119,7 @@ func All(files []string) []Choice {
 	return all
 }
 
-// groupsOf are the GGUF models of a repository by name.
+// groupsOf returns the GGUF models among files, sorted by their first file.
 func groupsOf(files []string) []*group {
 	byName := map[string]*group{}
 	for _, f := range slices.Sorted(slices.Values(files)) {
@@ -114,10 +128,10 @@ func groupsOf(files []string) []*group {
 		}
 		g := &group{name: f, parts: 1}
 		if m := partForm.FindStringSubmatch(f); m != nil {
-			no, _ := strconv.Atoi(m[2]) // of five digits each
+			no, _ := strconv.Atoi(m[2]) // five digits: cannot fail
 			count, _ := strconv.Atoi(m[3])
 			if no < 1 || no > count {
-				continue // no part of any model
+				continue // not a valid part
 			}
 			g.name, g.parts = m[1]+"-of-"+m[3]+m[4], count
 		}
@@ -134,7 +148,7 @@ func groupsOf(files []string) []*group {
 	return groups
 }
 
-// choose returns nil if there is none.
+// choose returns the group that best matches want, or nil if no group matches.
 func choose(groups []*group, want string) *group {
 	if want == "" {
 		for _, q := range preferred {
@@ -174,13 +188,14 @@ func choose(groups []*group, want string) *group {
 	return best
 }
 
-// containsWord reports whether a name has the word between dots, dashes or slashes.
+// containsWord reports whether name contains word between dots, dashes or slashes, ignoring case.
 func containsWord(name, word string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("./-", r) }),
 		func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// quants are what the groups are called to choose among them.
+// quants returns the quantizations of the groups, for an error message. A group without one is
+// listed by its file name.
 func quants(groups []*group) []string {
 	const most = 40
 	var all []string

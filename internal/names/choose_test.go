@@ -31,7 +31,7 @@ func TestChoose(t *testing.T) {
 		"b-Q8_0.gguf a-F16.gguf":              "b-Q8_0.gguf",
 		"b-F32.gguf a-F16.gguf":               "a-F16.gguf",
 		"model.gguf":                          "model.gguf",
-		"x-Q4_K_M-00001-of-00002.gguf y.gguf": "y.gguf", // what is not whole is not taken unasked
+		"x-Q4_K_M-00001-of-00002.gguf y.gguf": "y.gguf", // an incomplete model is not a default
 	} {
 		if got, err := names.Choose(strings.Fields(files), ""); err != nil || got.Main != want {
 			t.Errorf("%s: %+v, %v, want %s", files, got, err, want)
@@ -80,5 +80,16 @@ func TestChooseErrors(t *testing.T) {
 	}
 	if _, err := names.Choose([]string{"config.json", "Config.json", "model.safetensors"}, ""); err == nil {
 		t.Error("two files that differ by case are taken")
+	}
+}
+
+func TestTitle(t *testing.T) {
+	for file, want := range map[string]string{
+		"Qwen3-0.6B-Q8_0.gguf": "Qwen3-0.6B-Q8_0", "a/b/model.safetensors": "model", "big-00001-of-00003.gguf": "big",
+		"folder": "folder", "v1.5": "v1.5", "big-1-of-3.gguf": "big-1-of-3",
+	} {
+		if got := names.Title(file); got != want {
+			t.Errorf("%s is called %q, want %q", file, got, want)
+		}
 	}
 }

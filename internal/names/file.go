@@ -10,20 +10,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The most bytes of a file's path in a repository, and of a part of it.
+// Limits on a file's path in a repository and on each part of the path, in bytes.
 const (
 	maxFilePath = 1024
 	maxFilePart = 255
 )
 
-// reserved are names of devices of Windows, with any extension.
+// reserved are the device names of Windows, which are reserved with any extension.
 var reserved = map[string]bool{
 	"con": true, "prn": true, "aux": true, "nul": true, "com1": true, "com2": true, "com3": true, "com4": true, "com5": true, "com6": true, "com7": true,
 	"com8": true, "com9": true, "lpt1": true, "lpt2": true, "lpt3": true, "lpt4": true, "lpt5": true, "lpt6": true, "lpt7": true, "lpt8": true, "lpt9": true,
 }
 
-// CheckFile refuses the path of a file, as a repository or an archive has it, that leads
-// out of its folder or that some system takes for something else.
+// CheckFile returns an error if a path from a repository or an archive leads out of its folder or
+// has a special meaning on some system.
 func CheckFile(name string) error {
 	wrong := func(why string) error {
 		return fmt.Errorf("a file called %.200q: %s; want a path within the folder, such as weights/model.gguf", name, why)
@@ -58,12 +58,12 @@ func CheckFile(name string) error {
 	return nil
 }
 
-// fold is a path as systems compare it for which case and the forms of Unicode do not
-// count.
+// fold returns the form of a path that case-insensitive, Unicode-normalizing file systems compare.
 func fold(name string) string { return strings.ToLower(strings.ToUpper(norm.NFC.String(name))) }
 
-// CheckFiles refuses a list of paths that cannot all lie in one folder on every system:
-// bad ones, and two that differ by nothing but case or the form of Unicode.
+// CheckFiles returns an error if a path is invalid, if two paths differ only in case or in Unicode
+// normalization, or if one path is a folder of another: the files could not be stored in one folder
+// on every system.
 func CheckFiles(list []string) error {
 	seen := make(map[string]string, len(list))
 	for _, name := range list {
@@ -79,7 +79,7 @@ func CheckFiles(list []string) error {
 	for folded, name := range seen {
 		for dir := path.Dir(folded); dir != "."; dir = path.Dir(dir) {
 			if other, ok := seen[dir]; ok {
-				return fmt.Errorf("%q is a file, and a folder of %q; ask the makers to rename one", other, name)
+				return fmt.Errorf("%q is both a file and a folder of %q; ask the makers to rename one", other, name)
 			}
 		}
 	}

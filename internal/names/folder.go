@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// besideWeights are the extensions of files that are taken with a folder of
-// safetensors: texts, tokenizers, templates. Code and the weights of other frameworks
-// are not.
+// besideWeights are the extensions of the files to include with a folder of safetensors: texts,
+// tokenizers, templates. Code and the weights of other frameworks are left out.
 var besideWeights = map[string]bool{".json": true, ".txt": true, ".model": true, ".jinja": true, ".tiktoken": true, ".md": true}
 
-// WeightsIndex lists which tensor lies in which file of a folder.
+// WeightsIndex is the name of the file that maps tensors to weights files.
 const WeightsIndex = "model.safetensors.index.json"
 
-// isRootWeights reports whether a file is a safetensors file of the folder itself.
+// isRootWeights reports whether f is a safetensors file at the top level of the repository.
 func isRootWeights(f string) bool { return !strings.Contains(f, "/") && path.Ext(f) == ".safetensors" }
 
-// chooseFolder takes the whole folder. Files that belong to the model come first, the
-// weights then, and the index or a single file of weights last.
+// chooseFolder selects a folder of safetensors. The other files come first, then the weights, and
+// last the index or the only weights file.
 func chooseFolder(files []string) (Choice, error) {
 	var weights, beside []string
 	indexed, config := false, false
@@ -43,7 +42,7 @@ func chooseFolder(files []string) (Choice, error) {
 	case len(weights) == 0:
 		return Choice{}, fmt.Errorf("%w: there is no .safetensors file", ErrNoModel)
 	case !config:
-		return Choice{}, fmt.Errorf("%w: there are safetensors, but no config.json beside them", ErrNoModel)
+		return Choice{}, fmt.Errorf("%w: there are safetensors files but no config.json", ErrNoModel)
 	}
 	if err := wholeShards(weights, indexed); err != nil {
 		return Choice{}, err
@@ -58,7 +57,7 @@ func chooseFolder(files []string) (Choice, error) {
 	return Choice{Files: all, Quant: "safetensors"}, nil
 }
 
-// modelWeights leaves out copies of the weights for other programs.
+// modelWeights removes copies of the weights in other layouts.
 func modelWeights(weights []string) []string {
 	if slices.Contains(weights, "model.safetensors") {
 		return []string{"model.safetensors"}
@@ -72,7 +71,7 @@ func modelWeights(weights []string) []string {
 	return shards
 }
 
-// wholeShards refuses shards of which one is missing, and several without an index.
+// wholeShards returns an error if a shard is missing, or if there are several shards and no index.
 func wholeShards(weights []string, indexed bool) error {
 	count := map[string]int{}
 	for _, f := range weights {
@@ -85,7 +84,7 @@ func wholeShards(weights []string, indexed bool) error {
 	for name, n := range count {
 		want, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 		if n != want {
-			return fmt.Errorf("%w: of %s there are %d of %d files", ErrNoModel, name, n, want)
+			return fmt.Errorf("%w: %s has %d of %d files", ErrNoModel, name, n, want)
 		}
 	}
 	if len(weights) > 1 && !indexed {

@@ -8,8 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Whatever is taken for a name can be written and read again, and whatever is taken for a
-// file's path stays in its folder.
+// A name that parses survives String and Parse. A path that CheckFile accepts stays in its folder.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"hf:org/repo:Q4_K_M@main", "org/repo", "ollama:host:1/ns/model:tag", "oci://host:5000/a/b@sha256:" + digest, "https://h/m.gguf#sha256=" + digest,
@@ -35,11 +34,11 @@ func FuzzParse(f *testing.F) {
 		if names.CheckFile(text) == nil && (!filepath.IsLocal(text) || filepath.ToSlash(filepath.Clean(text)) != text || strings.Contains(text, "\x00")) {
 			t.Errorf("%q is taken for a file's path", text)
 		}
-		// A listing of it, its own folder, and what else it may clash with.
+		// Listings with the path itself, a folder of that name, and names that may clash with it.
 		list := []string{text, text + "/model-Q4_0.gguf", strings.ToUpper(text), "model.safetensors", "config.json"}
 		for _, want := range []string{"", text, "safetensors"} {
 			if c, err := names.Choose(list, want); err == nil && names.CheckFiles(c.Files) != nil {
-				t.Errorf("%q are chosen of %q", c.Files, list)
+				t.Errorf("%q chosen from %q", c.Files, list)
 			}
 		}
 	})

@@ -14,13 +14,13 @@ var (
 	revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+-]{0,199}$`)
 )
 
-// parseHub reads org/repo[:quant][@revision].
+// parseHub parses org/repo[:quant][@revision].
 func parseHub(text, rest string) (Name, error) {
 	n := Name{Kind: Hub}
 	rest, at, hasRevision := strings.Cut(rest, "@")
 	rest, n.Quant, _ = strings.Cut(rest, ":")
 	if strings.HasSuffix(text, ":") || strings.Contains(text, ":@") {
-		return Name{}, fmt.Errorf("%s: nothing is after the colon; %s", text, hubForm)
+		return Name{}, fmt.Errorf("%s: nothing follows the colon; %s", text, hubForm)
 	}
 	n.Org, n.Repo = "", rest
 	if org, repo, ok := strings.Cut(rest, "/"); ok {
@@ -34,7 +34,7 @@ func parseHub(text, rest string) (Name, error) {
 	}
 	if n.Quant != "" && (!quant.MatchString(n.Quant) || strings.Contains(n.Quant, "..")) {
 		if err := CheckFile(n.Quant); err != nil || !strings.HasSuffix(n.Quant, ".gguf") {
-			return Name{}, fmt.Errorf("%s: %q is neither a quantisation, such as Q4_K_M, nor the path of a .gguf file; %s", text, n.Quant, hubForm)
+			return Name{}, fmt.Errorf("%s: %q is neither a quantization, such as Q4_K_M, nor the path of a .gguf file; %s", text, n.Quant, hubForm)
 		}
 	}
 	if hasRevision {
@@ -46,21 +46,22 @@ func parseHub(text, rest string) (Name, error) {
 	return n, nil
 }
 
-// checkHubPart refuses what the hub does not take as the name of an organisation or a
-// repository. Two dashes are the cache's own way to write a slash.
+// checkHubPart returns an error if part is not a valid organization or repository name on the hub.
+// Two dashes are invalid because the hub's cache writes a slash as two dashes.
 func checkHubPart(text, part string) error {
 	switch {
 	case part == "":
 		return fmt.Errorf("%s: a part of the name is empty; %s", text, hubForm)
 	case len(part) > maxPart:
-		return fmt.Errorf("%s: %.40q... has %d bytes, where the hub has %d at most; %s", text, part, len(part), maxPart, hubForm)
+		return fmt.Errorf("%s: %.40q... has %d bytes; the hub allows %d; %s", text, part, len(part), maxPart, hubForm)
 	case !hubPart.MatchString(part), strings.Contains(part, "--"), strings.Contains(part, ".."), strings.HasSuffix(strings.ToLower(part), ".git"):
-		return fmt.Errorf("%s: the hub has no %q: its names have letters, digits, and single ones of - . _ within; %s", text, part, hubForm)
+		return fmt.Errorf("%s: %q is not a valid name on the hub: names have letters and digits, separated by single characters of - . _; %s", text, part, hubForm)
 	}
 	return nil
 }
 
-// CheckRevision refuses what is no branch, tag or commit: it becomes the name of a file.
+// CheckRevision returns an error if r is not a valid branch, tag or commit. The revision becomes a
+// file name.
 func CheckRevision(r string) error {
 	if !revision.MatchString(r) || CheckFile(r) != nil || strings.HasSuffix(r, ".lock") {
 		return fmt.Errorf("%.80q is no revision; want a branch, a tag or a commit, such as main", r)
@@ -68,7 +69,7 @@ func CheckRevision(r string) error {
 	return nil
 }
 
-// IsCommit reports whether a revision is a commit, whose files never change.
+// IsCommit reports whether r is a commit hash. The files of a commit never change.
 func IsCommit(r string) bool { return isHex(r, 40) }
 
 // isHex reports whether s is n hexadecimal digits in lower case.

@@ -1,11 +1,9 @@
-// Package names reads the names that people give models: of repositories on Hugging
-// Face's hub, of models of Ollama's registry, of OCI artifacts, of files on web
-// servers, and short names of a user's own. It also says which files of a repository
-// are the model that a name means.
+// Package names parses model names: repositories on the Hugging Face hub, models in Ollama's
+// registry, OCI artifacts, files on web servers, and the user's own short names. It also selects
+// the files of a repository that make up the model.
 //
-// A name is hostile, and so is a listing of files: what could lead out of a folder, or
-// means one thing here and another elsewhere, is an error. The package reads no disk
-// and no network.
+// Names and file listings are untrusted. Anything that could lead out of a folder, or that systems
+// interpret differently, is an error. The package accesses neither the disk nor the network.
 package names
 
 import (
@@ -15,49 +13,49 @@ import (
 	"unicode/utf8"
 )
 
-// A Kind is where a name leads.
+// A Kind is the kind of place that a name refers to.
 type Kind int
 
 // The kinds of names.
 const (
-	Path     Kind = iota // a file or a folder of this machine, or a model in the program
-	Hub                  // a repository on Hugging Face's hub or a mirror of it
-	Ollama               // a model of Ollama's registry or another of its form
-	Registry             // an artifact of an OCI registry
-	URL                  // a file of a web server, with its digest
+	Path     Kind = iota // a local file or folder, or a model built into the program
+	Hub                  // a repository on the Hugging Face hub or a mirror
+	Ollama               // a model in Ollama's registry or one with the same protocol
+	Registry             // an artifact in an OCI registry
+	URL                  // a file on a web server, with its digest
 )
 
-// A Name is what a model is called by. The zero Name means nothing.
+// A Name is a parsed model name. The zero Name refers to nothing.
 type Name struct {
 	Kind Kind
 
-	Path string // as it was written; of a path alone
+	Path string // as written; Path names only
 
-	// Of the hub: what is to be taken of which version. An empty Revision means
-	// main. Quant is empty, a quantisation such as Q4_K_M, or the path of a file.
+	// For Hub names. An empty Revision means main. Quant is empty, a quantization such as Q4_K_M,
+	// or the path of a file.
 	Org, Repo, Quant, Revision string
 
-	// Of registries. Ollama's have a Tag; an artifact has a Tag or a Digest.
+	// For Ollama and Registry names. Ollama names have a Tag; artifacts have a Tag or a Digest.
 	Host, Repository, Tag, Digest string
 
 	URL    string // without the digest
-	SHA256 string // of a URL's file, in hexadecimal
+	SHA256 string // of the URL's file, in hexadecimal
 }
 
-// Defaults of names that leave something out.
+// Defaults for omitted parts of names, and limits.
 const (
 	DefaultRevision  = "main"
 	DefaultTag       = "latest"
 	OllamaHost       = "registry.ollama.ai"
 	ollamaNamespace  = "library"
 	maxName          = 2048
-	maxPart          = 96  // of a repository's name on the hub
-	maxRegistryParts = 255 // bytes of a repository of a registry
+	maxPart          = 96  // bytes of an organization or repository name on the hub
+	maxRegistryParts = 255 // bytes of a repository name in a registry
 )
 
-// Parse reads a name with a prefix: hf:, ollama:, oci:// or https://. Any other text is
-// a path; [Parse] does not ask whether it is there. What begins as a name and is none is
-// an error that says what would be one.
+// Parse parses a name with one of the prefixes hf:, ollama:, oci:// and https://. Any other text is
+// a path, whether or not the file exists. The error of a malformed name says what a valid one looks
+// like.
 func Parse(text string) (Name, error) {
 	if err := checkText(text); err != nil {
 		return Name{}, err
@@ -74,13 +72,13 @@ func Parse(text string) (Name, error) {
 	case (scheme == "https" || scheme == "http") && strings.HasPrefix(rest, "//"):
 		return parseURL(text)
 	case strings.HasPrefix(rest, "//") && isScheme(scheme):
-		return Name{}, fmt.Errorf("%s: models do not come by %s://; want hf:org/repo, ollama:model, oci://registry/name:tag, https://host/file.gguf#sha256=..., or a path", text, scheme)
+		return Name{}, fmt.Errorf("%s: %s:// is not supported; want hf:org/repo, ollama:model, oci://registry/name:tag, https://host/file.gguf#sha256=..., or a path", text, scheme)
 	}
 	return Name{Kind: Path, Path: text}, nil
 }
 
-// ParsePlain reads a repository of the hub that is written without a prefix:
-// org/repo[:quant][@revision]. It reports false where the text has another form.
+// ParsePlain parses a hub repository written without a prefix: org/repo[:quant][@revision]. It
+// returns false if text has another form.
 func ParsePlain(text string) (Name, bool) {
 	if checkText(text) != nil || strings.ContainsAny(text, `\~`) || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "/") {
 		return Name{}, false
@@ -92,7 +90,7 @@ func ParsePlain(text string) (Name, bool) {
 	return n, err == nil && n.Org != ""
 }
 
-// checkText refuses texts that no name is and no path should be.
+// checkText returns an error if text can be neither a name nor a path.
 func checkText(text string) error {
 	switch {
 	case text == "":
@@ -102,7 +100,7 @@ func checkText(text string) error {
 	case !utf8.ValidString(text):
 		return fmt.Errorf("%.80q: the name is not UTF-8; write it in UTF-8", text)
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Errorf("%.80q: the name has a control character; write it without", text)
+		return fmt.Errorf("%.80q: the name has a control character; remove it", text)
 	}
 	return nil
 }
@@ -118,7 +116,7 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// String is the name as [Parse] reads it.
+// String returns the name in the form that [Parse] reads.
 func (n Name) String() string {
 	switch n.Kind {
 	case Hub:
@@ -144,7 +142,7 @@ func (n Name) String() string {
 	return n.Path
 }
 
-// RepoID is the repository's name on the hub: org/repo, or repo alone.
+// RepoID returns the repository's name on the hub: org/repo, or repo alone.
 func (n Name) RepoID() string {
 	if n.Org == "" {
 		return n.Repo
@@ -152,7 +150,7 @@ func (n Name) RepoID() string {
 	return n.Org + "/" + n.Repo
 }
 
-// Reference is an artifact's name as registries write it: host/name:tag or
+// Reference returns an artifact's name in the form that registries use: host/name:tag or
 // host/name@digest.
 func (n Name) Reference() string {
 	if n.Digest != "" {

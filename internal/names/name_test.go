@@ -40,19 +40,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is no name says what would be one.
+// The error of a malformed name says what a valid one looks like.
 func TestParseErrors(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "hf:org/repo", "a\x00b": "control", "\xff": "UTF-8", strings.Repeat("a", 5000): "2048 at most",
-		"hf:": "want hf:org/repo", "hf:../x": "letters, digits", "hf:org/..": "letters, digits", "hf:a/b/c": "want hf:org/repo", "hf:/etc/passwd": "empty",
-		"hf:a--b/c": "single ones", "hf:org/repo.git": "want hf:", "hf:org/repo:": "after the colon", "hf:org/repo:../x.gguf": "neither a quantisation",
-		"hf:org/repo:/etc/m.gguf": "neither a quantisation", "hf:org/repo@": "no revision", "hf:org/repo@../..": "no revision", "hf:org/repo@a//b": "no revision",
-		"hf:org/" + strings.Repeat("a", 97): "96 at most",
-		"ollama:":                           "want ollama:", "ollama:../../x": "want ollama:", "ollama:a/b/c/d": "4 parts", "ollama:m:../t": "want ollama:", "ollama:h o/n/m": "no host", "ollama:..": "want ollama:",
-		"oci://": "want oci://", "oci://host": "want oci://", "oci://host/Upper": "small letters", "oci://host/a/../b": "small letters", "oci://host/a:": "no tag",
+		"hf:": "want hf:org/repo", "hf:../x": "letters and digits", "hf:org/..": "letters and digits", "hf:a/b/c": "want hf:org/repo", "hf:/etc/passwd": "empty",
+		"hf:a--b/c": "separated by single", "hf:org/repo.git": "want hf:", "hf:org/repo:": "follows the colon", "hf:org/repo:../x.gguf": "neither a quantization",
+		"hf:org/repo:/etc/m.gguf": "neither a quantization", "hf:org/repo@": "no revision", "hf:org/repo@../..": "no revision", "hf:org/repo@a//b": "no revision",
+		"hf:org/" + strings.Repeat("a", 97): "the hub allows 96",
+		"ollama:":                           "want ollama:", "ollama:../../x": "want ollama:", "ollama:a/b/c/d": "4 parts", "ollama:m:../t": "want ollama:", "ollama:h o/n/m": "not a host", "ollama:..": "want ollama:",
+		"oci://": "want oci://", "oci://host": "want oci://", "oci://host/Upper": "lower-case letters", "oci://host/a/../b": "lower-case letters", "oci://host/a:": "is not a tag",
 		"oci://host/a@sha512:" + digest + digest: "only sha256", "oci://host/a@sha256:12": "64 hexadecimal",
 		"https://h/m.gguf": "without a digest", "https://h/m.gguf#md5=12": "md5", "https://h/m.gguf#sha256=12": "64", "http://h.org/m.gguf#sha256=" + digest: "https://",
-		"https://u:secret@h/m.gguf#sha256=" + digest: "leave it out", "https://huggingface.co/org/repo/resolve/main/m.gguf": "hf:org/repo", "https://h/..#sha256=" + digest: "file",
+		"https://u:secret@h/m.gguf#sha256=" + digest: "remove it", "https://huggingface.co/org/repo/resolve/main/m.gguf": "hf:org/repo", "https://h/..#sha256=" + digest: "file",
 		"https://h/#sha256=" + digest: "file", "s3://bucket/m": "hf:org/repo", "hf://org/repo": "hf:org/repo", "file:///m.gguf": "a path",
 	} {
 		_, err := names.Parse(text)
@@ -109,13 +109,13 @@ func TestAliases(t *testing.T) {
 		t.Errorf("written and read: %v, %v", again, err)
 	}
 	for text, says := range map[string]string{
-		"x": "f:1", "a/b = demo": "no alias", "hf:x = demo": "no alias", "a = b": "short name, too", "a = demo\na = demo": "twice", "a = hf:..": "want hf:", "a =": "empty", "m.gguf = demo": "no alias",
+		"x": "f:1", "a/b = demo": "no alias", "hf:x = demo": "no alias", "a = b": "itself a short name", "a = demo\na = demo": "twice", "a = hf:..": "want hf:", "a =": "empty", "m.gguf = demo": "no alias",
 	} {
 		if _, err := names.ParseAliases("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want %q", text, err, says)
 		}
 	}
 	if _, err := names.ParseAliases("f", make([]byte, names.MaxAliases+1)); err == nil {
-		t.Error("a file without bound is read")
+		t.Error("a file beyond the size limit is parsed")
 	}
 }

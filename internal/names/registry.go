@@ -19,7 +19,7 @@ var (
 	registryHost = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[0-9]{1,5})?$`)
 )
 
-// parseOllama reads [host/][namespace/]model[:tag].
+// parseOllama parses [host/][namespace/]model[:tag].
 func parseOllama(text, rest string) (Name, error) {
 	n := Name{Kind: Ollama, Host: OllamaHost, Tag: DefaultTag}
 	if slash := strings.LastIndexByte(rest, '/'); strings.Contains(rest[slash+1:], ":") {
@@ -35,41 +35,41 @@ func parseOllama(text, rest string) (Name, error) {
 		n.Host = parts[0]
 		parts = parts[1:]
 		if !registryHost.MatchString(n.Host) {
-			return Name{}, fmt.Errorf("%s: %q is no host; %s", text, n.Host, ollamaForm)
+			return Name{}, fmt.Errorf("%s: %q is not a host; %s", text, n.Host, ollamaForm)
 		}
 	default:
 		return Name{}, fmt.Errorf("%s: %d parts; %s", text, len(parts), ollamaForm)
 	}
 	for _, p := range append([]string{n.Tag}, parts...) {
 		if !ollamaPart.MatchString(p) || strings.Contains(p, "..") {
-			return Name{}, fmt.Errorf("%s: %q is no part of such a name: it has letters, digits, and - . _ within; %s", text, p, ollamaForm)
+			return Name{}, fmt.Errorf("%s: %q is not valid here: a part has letters, digits and - . _; %s", text, p, ollamaForm)
 		}
 	}
 	n.Repository = strings.Join(parts, "/")
 	return n, nil
 }
 
-// parseRegistry reads host/name[:tag|@digest].
+// parseRegistry parses host/name[:tag|@digest].
 func parseRegistry(text, rest string) (Name, error) {
 	n := Name{Kind: Registry}
 	host, repository, ok := strings.Cut(rest, "/")
 	if !ok || !registryHost.MatchString(host) {
-		return Name{}, fmt.Errorf("%s: no registry and name; %s", text, registryForm)
+		return Name{}, fmt.Errorf("%s: the registry or the name is missing or invalid; %s", text, registryForm)
 	}
 	n.Host = host
 	repository, digest, hasDigest := strings.Cut(repository, "@")
 	if colon := strings.LastIndexByte(repository, ':'); colon >= 0 {
 		repository, n.Tag = repository[:colon], repository[colon+1:]
 		if !registryTag.MatchString(n.Tag) {
-			return Name{}, fmt.Errorf("%s: %q is no tag; %s", text, n.Tag, registryForm)
+			return Name{}, fmt.Errorf("%s: %q is not a tag; %s", text, n.Tag, registryForm)
 		}
 	}
 	if len(repository) > maxRegistryParts {
-		return Name{}, fmt.Errorf("%s: a name of %d bytes, where registries have %d at most", text, len(repository), maxRegistryParts)
+		return Name{}, fmt.Errorf("%s: a name of %d bytes; registries allow %d", text, len(repository), maxRegistryParts)
 	}
 	for p := range strings.SplitSeq(repository, "/") {
 		if !registryPart.MatchString(p) {
-			return Name{}, fmt.Errorf("%s: %q is no part of a registry's name: it has small letters, digits, and - . _ within; %s", text, p, registryForm)
+			return Name{}, fmt.Errorf("%s: %q is not a valid part of a registry name: a part has lower-case letters, digits and - . _; %s", text, p, registryForm)
 		}
 	}
 	n.Repository = repository
@@ -85,21 +85,21 @@ func parseRegistry(text, rest string) (Name, error) {
 	return n, nil
 }
 
-// CheckDigest returns the hexadecimal digits of a digest sha256:..., and refuses any
-// other algorithm.
+// CheckDigest returns the hexadecimal digits of a digest sha256:.... Any other algorithm is an
+// error.
 func CheckDigest(digest string) (string, error) {
 	algorithm, hex, ok := strings.Cut(digest, ":")
 	switch {
 	case !ok || algorithm != "sha256":
-		return "", fmt.Errorf("the digest %.80q: only sha256:... is taken", digest)
+		return "", fmt.Errorf("the digest %.80q: only sha256:... is supported", digest)
 	case !isHex(hex, 64):
 		return "", fmt.Errorf("the digest %.80q: want sha256: and 64 hexadecimal digits in lower case", digest)
 	}
 	return hex, nil
 }
 
-// Local reports whether a host, with a port or without, is this machine: one that is
-// spoken to without TLS, as nobody is between.
+// Local reports whether host, with or without a port, is this machine. Connections to it need no
+// TLS.
 func Local(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -1,5 +1,5 @@
-// Package nearest finds the known names that an unknown one may have been meant for,
-// and puts names into words.
+// Package nearest finds the known names that are most similar to an unknown one, for error
+// messages.
 package nearest
 
 import (
@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// long is how much of a name is compared: it may be of a hostile file.
+// long is how many bytes of a name are compared. It bounds the cost of a name from an untrusted
+// file.
 const long = 100
 
-// Names are those of known that differ least from name, few of them at most and none
-// twice, the nearest first and those as near in their order. Upper and lower case are the same.
+// Names returns at most few distinct names of known, sorted by their edit distance from name and
+// then alphabetically. Case is ignored.
 func Names(name string, known []string, few int) []string {
 	name = strings.ToLower(name[:min(len(name), long)])
 	all := slices.Compact(slices.Sorted(slices.Values(known)))
@@ -20,18 +21,17 @@ func Names(name string, known []string, few int) []string {
 	return all[:min(few, len(all))]
 }
 
-// OneOf is names as a sentence has them: "a, b or c". There are two at least.
+// OneOf joins two or more names as in a sentence: "a, b or c".
 func OneOf(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// distance is how many bytes have to be put in, taken out or replaced to make b of a
-// (Levenshtein, "Binary codes capable of correcting deletions, insertions, and
-// reversals", 1966).
+// distance returns the edit distance in bytes between a and b, ignoring the case of b (Levenshtein,
+// "Binary codes capable of correcting deletions, insertions, and reversals", 1966).
 func distance(a, b string) int {
 	b = strings.ToLower(b)
-	row := make([]int, len(b)+1) // the distance from what was read of a to each beginning of b
+	row := make([]int, len(b)+1) // distances from the part of a read so far to each prefix of b
 	for j := range row {
 		row[j] = j
 	}

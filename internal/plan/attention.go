@@ -7,22 +7,22 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Attention stores the step's k and v in a state, then lets every token
-// attend to its own sequence's past and itself, see [AttentionAttr]. An
-// optional weight holds sinks, see [Builder.Attention].
+// Attention stores the step's k and v in a state. Each token then attends to itself and to the
+// earlier tokens of its sequence, see [AttentionAttr]. An optional weight holds sinks, see
+// [Builder.Attention].
 var Attention = &Op{Name: "attention", Scope: BySequence}
 
-// AttentionAttr are the parameters of [Attention] and [Bidirectional]. q is [T, Heads*HeadDim], k
-// and v are [T, KVHeads*HeadDim]; query head h reads key/value head
-// h / (Heads/KVHeads) (Ainslie et al., "GQA", 2023).
+// AttentionAttr holds the parameters of [Attention] and [Bidirectional]. q is [T, Heads*HeadDim], k
+// and v are [T, KVHeads*HeadDim]; query head h reads key/value head h / (Heads/KVHeads) (Ainslie et
+// al., "GQA", 2023).
 //
-// A score is q·k * Scale. With a Softcap c it becomes c * tanh(score/c), which
-// stays between -c and c (Gemma team, "Gemma 2", 2024).
+// A score is q·k * Scale. With a Softcap c it becomes c * tanh(score/c), which stays between -c and
+// c (Gemma team, "Gemma 2", 2024).
 type AttentionAttr struct {
 	Heads, KVHeads, HeadDim int
-	Scale                   float64 // of q·k before the softmax
-	Softcap                 float64 // of the scaled scores; 0: none
-	Window                  int     // a token sees itself and the Window-1 before it, of Bidirectional also after it; 0: all
+	Scale                   float64 // multiplies q·k before the softmax
+	Softcap                 float64 // caps the scaled scores; 0: no cap
+	Window                  int     // a token sees itself and the Window-1 tokens before it, and in Bidirectional as many after it; 0: all
 }
 
 func (a AttentionAttr) String() string {
@@ -36,11 +36,11 @@ func (a AttentionAttr) String() string {
 	return s + "}"
 }
 
-// Attention stores k and v in state and attends to what it holds. sinks [Heads], or
-// nil, are a logit for each query head that takes part in every softmax of the head and
-// has no value, so that a token may attend to nothing. They are not scaled or capped.
-// (Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2023; learned
-// for each head in OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025.)
+// Attention stores k and v in state and attends to the keys and values that it holds. sinks is
+// [Heads] or nil: a logit for each query head that takes part in every softmax of the head and has
+// no value, so that a token may attend to nothing. Sinks are not scaled or capped. (Xiao et al.,
+// "Efficient Streaming Language Models with Attention Sinks", 2023; learned for each head in
+// OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025.)
 func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 {
 		b.Failf("attention: %d query heads cannot share %d key/value heads", a.Heads, a.KVHeads)
@@ -51,7 +51,7 @@ func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a At
 	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
-	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // NaN fails this too
+	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // also refuses NaN
 		b.Failf("attention: a softcap of %v bounds nothing: want a positive number, or 0 for none", a.Softcap)
 	}
 	if sinks != nil {

@@ -9,123 +9,121 @@ import (
 
 // A Batch is the input of one step: flat arrays, ready to copy to a device.
 //
-// Tokens are grouped by sequence; those of sequence s are
-// Start[s] <= t < Start[s+1], at consecutive positions. What its state holds
-// before the step are the positions below the first of these.
+// Tokens are grouped by sequence. Those of sequence s are Start[s] <= t < Start[s+1], at
+// consecutive positions. Before the step its state holds all positions below the first of these.
 type Batch struct {
-	Tokens    []int32 // [T] ids; ignored where From names a row
-	From      []int32 // nil, or [T]: the row of the step before whose sampled token this is, or -1
+	Tokens    []int32 // [T] ids; ignored if From names a row
+	From      []int32 // nil, or [T]: the row of the previous step whose sampled token this is, or -1
 	Positions []int32 // [T] absolute, from 0
-	Start     []int32 // [S+1] first token of each sequence, and T
+	Start     []int32 // [S+1] index of each sequence's first token, then T
 
-	// Lengths [S] are the lengths by which rotary frequencies that depend on
-	// the sequence's length are chosen: that of the whole prompt, however it is
-	// cut into steps. A token beyond it counts by its own position.
+	// Lengths [S] choose rotary frequencies that depend on the sequence's length. A sequence's
+	// length is that of its whole prompt, however it is cut into steps. A token beyond it counts by
+	// its own position.
 	Lengths []int32
 
 	Tables []PageTable // by Group
 	Rows   []Row       // [R] in ascending order of Token
-	States []StateOp   // done in order before the step
-	Late   bool        // tokens are chosen when [Executable.Choose] says so
-	Trace  bool        // the time by layer is wanted, see [Result.Layers]
-	Timed  bool        // [Result.Times] are wanted, which cost little
-	Spans  bool        // [Result.Spans] are wanted: every kernel is launched and timed by itself
+	States []StateOp   // run in order before the step
+	Late   bool        // tokens are sampled when [Executable.Choose] is called
+	Trace  bool        // measure the time by layer, see [Result.Layers]
+	Timed  bool        // measure [Result.Times], which costs little
+	Spans  bool        // measure [Result.Spans]: every kernel is launched and timed by itself
 
-	// Observe, where not nil, is told of the values that the step's own kernels write,
-	// each when it is there: x [rows, columns], which is valid during the call. What
-	// kernels keep to themselves, or write in other forms than float32 alone, is left
-	// out. It takes [Limits.Observed], and the step waits for it.
+	// Observe, if not nil, is called with each value that the step's own kernels write, right after
+	// it is written. x is [rows, columns] and is valid during the call. Values that kernels keep to
+	// themselves, or do not write as float32 alone, are left out. Observe requires
+	// [Limits.Observed]; the step waits for it.
 	Observe func(v Value, x []float32)
 
-	Axes []int32 // nil: all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
+	Axes []int32 // nil if all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
 }
 
-// A PageTable says where the sequences of a step keep one group of states.
+// A PageTable maps the sequences of a step to the pages of one group of states.
 //
-// Of states per token, page First[s]+i of sequence s, which holds positions
-// (First[s]+i)*PageTokens and on, is page Pages[Start[s]+i] of the pool. Pages before
-// First[s] are gone: no token of the step sees them.
+// For states per token, page First[s]+i of sequence s, which holds positions from
+// (First[s]+i)*PageTokens on, is page Pages[Start[s]+i] of the pool. Pages before First[s] have
+// been freed: no token of the step sees them.
 //
-// Of states per sequence, Pages[2*s] is the slot that the state of sequence s is read
-// from, -1 where the sequence begins, and Pages[2*s+1] the slot that the state after the
-// step is written to. That is another one, so that a step can be run again, and a slot
-// that was written stays as it is until it is given out again. First is 0.
+// For states per sequence, a step reads the state of sequence s from slot Pages[2*s], -1 if the
+// sequence begins, and writes the state after the step to slot Pages[2*s+1]. The two differ, so
+// that a step can be run again. A written slot does not change until it is allocated again. First
+// is 0.
 type PageTable struct {
 	Pages []int32
 	Start []int32 // [S+1]
 	First []int32 // [S]
 }
 
-// Reset makes t the table of no sequences, and keeps its room.
+// Reset makes t the table of no sequences. It keeps the memory.
 func (t *PageTable) Reset() {
 	t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
 }
 
-// Add adds a sequence with the pages first and on, of states per token.
+// Add adds a sequence with pages first, first+1 and so on, for states per token.
 func (t *PageTable) Add(first int, pages ...int32) {
 	t.Pages = append(t.Pages, pages...)
 	t.Start, t.First = append(t.Start, int32(len(t.Pages))), append(t.First, int32(first))
 }
 
-// AddSlots adds a sequence whose state is read from one slot, or none (-1), and written
-// to another, of states per sequence.
+// AddSlots adds a sequence, for states per sequence. Its state is read from slot in, or from none
+// if in is -1, and written to slot out.
 func (t *PageTable) AddSlots(in, out int32) { t.Add(0, in, out) }
 
-// Slots are those of sequence s, of states per sequence.
+// Slots returns the slots of sequence s, for states per sequence.
 func (t *PageTable) Slots(s int) (in, out int32) { return t.Pages[2*s], t.Pages[2*s+1] }
 
-// Want says what a row is wanted for.
+// A Want is a set of outputs that are wanted for a row.
 type Want uint8
 
-// What can be wanted of a row; they add up.
+// The outputs of a row.
 const (
 	WantToken  Want = 1 << iota // a sampled token
 	WantLogits                  // the logits, before adjustments, masks and sampling
 	WantHidden                  // the hidden state that the head reads
 
-	// WantLogProbability wants the log-probability of the sampled token; without
-	// [WantToken] there is none. See [sample.LogProbability].
+	// WantLogProbability asks for the log-probability of the sampled token. It has no effect
+	// without [WantToken]. See [sample.LogProbability].
 	WantLogProbability
 )
 
-// A Row is a token of the step whose output is wanted.
+// A Row is a token of the step with wanted outputs.
 type Row struct {
 	Token    int32 // index into Batch.Tokens
 	Want     Want
 	Sampling sample.Params
-	Mask     int32 // of [Executable.SetMask], from 1; 0 allows all tokens
+	Mask     int32 // id of [Executable.SetMask], from 1; 0 allows all tokens
 
-	// Adjustments are what biases and penalties go by, in ascending order of Token,
-	// none twice. They say all that is known, but for one thing: where From names a
-	// row of the step before for the row's own token, that token was chosen once more
-	// than they say.
+	// Adjustments are the biases of tokens and the counts for penalties, in ascending order of
+	// Token, without duplicates. They lack one count: if From names a row of the previous step for
+	// the row's own token, that token has been chosen once more.
 	Adjustments []sample.Adjustment
 }
 
-// A StateOp copies a page from or to the host's memory before a step.
+// A StateOp copies a page to or from host memory before a step.
 type StateOp struct {
 	Kind  StateOpKind
 	Group int
 	Page  int32  // the page saved or restored
-	Host  []byte // [Limits.PageBytes] that Save fills and Restore reads, of [Executable.AllocHost]
+	Host  []byte // [Limits.PageBytes] bytes from [Executable.AllocHost] that SavePage fills and RestorePage reads
 }
 
-// StateOpKind is what a [StateOp] does.
+// A StateOpKind is the direction of a [StateOp].
 type StateOpKind uint8
 
 // The operations on pages.
 const (
-	SavePage    StateOpKind = iota // Host = Page; Host is ready when the step is
+	SavePage    StateOpKind = iota // Host = Page; Host is filled when the step is done
 	RestorePage                    // Page = Host
 )
 
-// ErrBatch says that a batch is not one the program can run.
+// ErrBatch reports a batch that the program cannot run.
 var ErrBatch = errors.New("plan: malformed batch")
 
-// Seqs is the number of sequences.
+// Seqs returns the number of sequences.
 func (b *Batch) Seqs() int { return max(0, len(b.Start)-1) }
 
-// Size is the value of d in the step.
+// Size returns the value of d in the step.
 func (b *Batch) Size(d Dim) int {
 	switch d {
 	case Tokens:
@@ -138,10 +136,10 @@ func (b *Batch) Size(d Dim) int {
 	return int(d)
 }
 
-// Length is the length that rotary frequencies of token t of sequence s go by.
+// Length returns the length by which the rotary frequencies of token t of sequence s are chosen.
 func (b *Batch) Length(s, t int) int { return int(max(b.Lengths[s], b.Positions[t]+1)) }
 
-// Axis is the position of token t by [PositionAttr.Axis].
+// Axis returns the position of token t along [PositionAttr.Axis].
 func (b *Batch) Axis(axis, t int) int32 {
 	switch {
 	case axis == 0:
@@ -152,8 +150,8 @@ func (b *Batch) Axis(axis, t int) int32 {
 	return b.Axes[2*t+axis-1]
 }
 
-// Validate checks everything about b that would make a backend read or write
-// where it must not. previous is the number of rows of the step before.
+// Validate checks everything about b that could make a backend access wrong memory. previous is the
+// number of rows of the previous step.
 func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %w", ErrBatch, fmt.Errorf(format, a...))
@@ -161,7 +159,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	t, s := len(b.Tokens), b.Seqs()
 	switch {
 	case b.Axes != nil && p.Axes == [2]int{}:
-		return fmt.Errorf("plan: several positions a token that the program does not go by: %w", errors.ErrUnsupported)
+		return fmt.Errorf("plan: second and third positions of tokens for a program that has only one position: %w", errors.ErrUnsupported)
 	case t == 0 || t > l.Tokens:
 		return bad("%d tokens, want 1 to %d", t, l.Tokens)
 	case s == 0 || s > l.Seqs:
@@ -169,7 +167,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	case len(b.Rows) > l.Rows:
 		return bad("%d rows, want at most %d", len(b.Rows), l.Rows)
 	case b.Observe != nil && !l.Observed:
-		return bad("values are to be observed, but the executable was not made for that")
+		return bad("a batch with Observe needs an executable compiled with Limits.Observed")
 	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
 		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
 	case b.Axes != nil && len(b.Axes) != 2*t:
@@ -204,7 +202,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			return bad("sequence %d starts at position %d", q, b.Positions[lo])
 		}
 		if p.Whole && (b.Positions[lo] != 0 || hi-lo != b.Lengths[q]) {
-			return bad("sequence %d has positions %d to %d of %d in a step, and the program wants all", q, b.Positions[lo], b.Positions[hi-1], b.Lengths[q])
+			return bad("sequence %d has positions %d to %d of %d in the step; the program needs all of them in one step", q, b.Positions[lo], b.Positions[hi-1], b.Lengths[q])
 		}
 		if p.Positions > 0 && int(b.Positions[hi-1]) >= p.Positions {
 			return bad("sequence %d goes on to position %d of %d", q, b.Positions[hi-1], p.Positions)
@@ -223,7 +221,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	last := int32(-1)
 	for i, r := range b.Rows {
 		if r.Token <= last || int(r.Token) >= t {
-			return bad("row %d is of token %d after %d, of %d", i, r.Token, last, t)
+			return bad("row %d is for token %d, after a row for token %d of %d; want ascending tokens", i, r.Token, last, t)
 		}
 		last = r.Token
 		if r.Mask < 0 || int(r.Mask) > l.Masks {
@@ -279,8 +277,8 @@ func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 	return nil
 }
 
-// validateSlots checks those of sequence q, which goes on from position first, in a pool
-// of n.
+// validateSlots checks the slots of sequence q, which continues at position first, in a pool of n
+// slots.
 func (pt *PageTable) validateSlots(g, q, first, n int) error {
 	if int(pt.Start[q]) != 2*q || int(pt.Start[q+1]) != 2*q+2 || pt.First[q] != 0 {
 		return fmt.Errorf("group %d: sequence %d has pages %d to %d from %d on, want two slots", g, q, pt.Start[q], pt.Start[q+1], pt.First[q])

@@ -1,11 +1,11 @@
 package plan
 
-// Bidirectional is attention of every token to all tokens of its sequence, or to those
-// near it, see [AttentionAttr]. There is no state: a sequence is in the step as a
-// whole, see [Program.Whole].
+// Bidirectional attends to all tokens of a token's sequence, or to those within a window, see
+// [AttentionAttr]. It has no state: a whole sequence is in one step, see [Program.Whole].
 var Bidirectional = &Op{Name: "bidirectional", Scope: BySequence}
 
-// Bidirectional attends to all tokens of a sequence, which is in the step as a whole.
+// Bidirectional adds attention of every token to all tokens of its sequence. It makes the program
+// [Program.Whole].
 func (b *Builder) Bidirectional(q, k, v Value, a AttentionAttr) Value {
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 || a.Softcap != 0 {
 		b.Failf("bidirectional: %d query heads cannot share %d key/value heads with a softcap of %v", a.Heads, a.KVHeads, a.Softcap)

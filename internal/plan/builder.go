@@ -17,8 +17,8 @@ type Builder struct {
 
 type buildError struct{ err error }
 
-// Build runs f and returns the program it wrote, or the error with which f or
-// one of the Builder's methods stopped.
+// Build runs f and returns the program that f has built, or the error with which f or one of the
+// Builder's methods stopped.
 func Build(f func(*Builder)) (p *Program, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -45,7 +45,7 @@ func (b *Builder) Failf(format string, a ...any) {
 // Fail stops the build with err.
 func (b *Builder) Fail(err error) { panic(buildError{err}) }
 
-// Layer says that the nodes to come belong to layer i, or to none ([NoLayer]).
+// Layer assigns the following nodes to layer i, or to none ([NoLayer]).
 func (b *Builder) Layer(i int) { b.layer = i }
 
 func (b *Builder) add(n Node, rows, cols Dim) Value {
@@ -58,10 +58,10 @@ func (b *Builder) add(n Node, rows, cols Dim) Value {
 	return n.Out
 }
 
-// Rows is the first dimension of v.
+// Rows returns the number of rows of v.
 func (b *Builder) Rows(v Value) Dim { return b.p.Shapes[v][0] }
 
-// Cols is the number of columns of v.
+// Cols returns the number of columns of v.
 func (b *Builder) Cols(v Value) int { return int(b.p.Shapes[v][1]) }
 
 // matrix stops the build unless w is a matrix of a weight dtype.
@@ -95,7 +95,7 @@ func (b *Builder) same(what string, x, y Value) {
 	}
 }
 
-// State declares memory that outlives a step.
+// State declares a state and returns its index in [Program.States].
 func (b *Builder) State(s State) int {
 	g := Group{Kind: s.Kind, Window: s.Window}
 	s.Group = slices.Index(b.p.Groups, g)
@@ -110,8 +110,7 @@ func (b *Builder) State(s State) int {
 	return len(b.p.States) - 1
 }
 
-// Output ends the program: hidden [R, d] is what the head reads, logits
-// [R, vocab] what it gives.
+// Output ends the program. hidden [R, d] is the head's input, logits [R, vocab] its output.
 func (b *Builder) Output(hidden, logits Value) {
 	if b.Rows(hidden) != Rows || b.Rows(logits) != Rows {
 		b.Failf("output: hidden and logits want a row per wanted token, have %v and %v", b.Rows(hidden), b.Rows(logits))

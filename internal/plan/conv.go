@@ -2,16 +2,15 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Conv is a causal convolution over the tokens of a sequence, each column by itself. With w
-// [d, L] and an optional b [d], y of the token at position t is b + the sum over i < L of
-// w[i] * x of the token at position t-L+1+i, added in this order; before the sequence's
-// first token x is 0. A state per sequence keeps x of the last L-1 tokens, [L-1, d]. (The
-// short convolutions of Poli et al., "Hyena Hierarchy", 2023, and of Gu and Dao, "Mamba",
-// 2023.)
+// Conv is a causal convolution over the tokens of a sequence, for each column by itself. With w [d,
+// L] and an optional b [d], y of the token at position t is b + the sum over i < L of w[i] * x of
+// the token at position t-L+1+i, added in this order. Before the sequence's first token x is 0. A
+// state per sequence keeps x of the last L-1 tokens, [L-1, d]. (The short convolutions of Poli et
+// al., "Hyena Hierarchy", 2023, and of Gu and Dao, "Mamba", 2023.)
 var Conv = &Op{Name: "conv", Scope: BySequence}
 
-// Conv is the convolution of x [T, d] by w [d, L], L > 1, with bias [d] or nil and a state
-// of (L-1)*d values.
+// Conv adds the convolution of x [T, d] by w [d, L], L > 1. bias is [d] or nil; state holds (L-1)*d
+// values.
 func (b *Builder) Conv(x Value, w, bias *tensor.Tensor, state int) Value {
 	b.matrix(w)
 	d, past := b.Cols(x), w.Shape[1]-1

@@ -2,10 +2,10 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Embed is the rows of a table [vocab, d] by the step's token ids -> [T, d].
+// Embed reads the rows of a table [vocab, d] at the step's token ids and returns [T, d].
 var Embed = &Op{Name: "embed", Weight: Table, Scope: ByToken}
 
-// Embed is the rows of table w [vocab, d] named by the step's token ids.
+// Embed adds the rows of table w [vocab, d] at the step's token ids.
 func (b *Builder) Embed(w *tensor.Tensor) Value {
 	b.matrix(w)
 	if b.p.Vocab != 0 && b.p.Vocab != w.Shape[0] {

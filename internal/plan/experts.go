@@ -11,29 +11,29 @@ import (
 // Networks", 2017), see [ExpertsAttr].
 var Experts = &Op{Name: "experts"}
 
-// ExpertsAttr are the parameters of [Experts]: of every token, the experts that its
-// router's logits choose, each a gated feed-forward layer of its own,
+// ExpertsAttr holds the parameters of [Experts]. A router's logits choose experts for every token;
+// each expert is a gated feed-forward layer:
 //
 //	y = sum over the chosen e, the best first, of weight(e) * (down(e)·h(e) + its bias)
 //	h(e) = GLU(gate(e)·x + its bias, up(e)·x + its bias)
 //
-// added in this order, so that a token's bits do not depend on who else is in the step.
-// Each list has an entry for every expert, in the dtype and shape of the first; those
-// of biases may be nil.
+// The order of the sum is fixed, so that a token's bits do not depend on the other tokens of the
+// step. Each list has one tensor per expert, all of the same dtype and shape. The lists of biases
+// may be nil.
 type ExpertsAttr struct {
 	Route RouteAttr
 	GLU   GLUAttr
 
 	Gate, Up, Down             []*tensor.Tensor // [ffn, d], [ffn, d], [d, ffn]
-	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d], or no list
+	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d]; each list may be nil
 }
 
 func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
 	return [6]*[]*tensor.Tensor{&a.Gate, &a.Up, &a.Down, &a.GateBias, &a.UpBias, &a.DownBias}
 }
 
-// weights implements weighted: the gates of all experts, what they gate, the products
-// back, and their biases likewise.
+// weights implements weighted. It returns Gate, Up and Down of all experts, then their biases in
+// the same order.
 func (a ExpertsAttr) weights() []Weight {
 	var all []Weight
 	for i, list := range a.lists() {
@@ -62,37 +62,37 @@ func (a ExpertsAttr) String() string {
 	return fmt.Sprintf("{%d of %d, %v, %v}", a.Route.Used, len(a.Gate), a.Route, a.GLU)
 }
 
-// A Score is how a router's logits become the scores of experts.
+// A Score is a way to turn a router's logits into the scores of experts.
 type Score uint8
 
 // The scores.
 const (
 	SoftmaxAll    Score = iota // softmax over all logits
-	SoftmaxChosen              // the logits themselves; the weights are a softmax over those that were chosen
-	SigmoidEach                // the sigmoid of each
+	SoftmaxChosen              // the logits themselves; the weights are a softmax over the chosen experts
+	SigmoidEach                // the sigmoid of each logit
 
 	numScores
 )
 
-// String is the score's name as a program prints it.
+// String returns the score's name as a program prints it.
 func (s Score) String() string {
 	return [numScores]string{"softmax", "softmax of the chosen", "sigmoid"}[s]
 }
 
-// RouteAttr says which experts a token has, and with what weights. An expert's score,
-// with the node's bias for it added, is what it is chosen by; the score itself is its
-// weight. Of equals the lower number is better.
+// RouteAttr says how a router chooses a token's experts and computes their weights. Experts are
+// chosen by their scores plus the node's biases; the weight is the score without the bias. Of equal
+// experts the one with the lower number is better.
 //
-// With groups (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024), which are
-// consecutive experts, those of the GroupsUsed best alone can be chosen; a group is as good as the
-// sum of its GroupTop best experts.
+// With groups of consecutive experts (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024), only
+// experts of the best GroupsUsed groups can be chosen. A group's score is the sum of its GroupTop
+// best experts.
 type RouteAttr struct {
-	Used      int // experts of a token
+	Used      int // experts per token
 	Score     Score
 	Normalize bool    // weights are divided by their sum
-	Scale     float64 // weights are multiplied by this, after that
+	Scale     float64 // weights are multiplied by Scale, after Normalize
 
-	Groups, GroupsUsed, GroupTop int // 0 or 1 group: all can be chosen
+	Groups, GroupsUsed, GroupTop int // with 0 or 1 groups, all experts can be chosen
 }
 
 func (a RouteAttr) String() string {
@@ -109,8 +109,8 @@ func (a RouteAttr) String() string {
 	return s
 }
 
-// Experts is the mixture of experts for x [T, d], chosen by logits [T, experts]. bias
-// [experts], or nil, is added to scores to choose by.
+// Experts adds a mixture of experts for x [T, d], routed by logits [T, experts]. bias is [experts]
+// or nil; it is added to the scores to choose experts, not to their weights.
 func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) Value {
 	n, d, r := len(a.Gate), b.Cols(x), a.Route
 	if n == 0 || b.Cols(logits) != n || b.Rows(logits) != b.Rows(x) {
@@ -120,7 +120,7 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 	case r.Used < 1 || r.Used > n:
 		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, n)
 	case r.Score >= numScores:
-		b.Failf("experts: there is no score of kind %d", r.Score)
+		b.Failf("experts: unknown score %d", r.Score)
 	case !(r.Scale > 0 && r.Scale < 1e30):
 		b.Failf("experts: weights cannot be scaled by %v, want a positive number", r.Scale)
 	case r.Groups > 1 && (n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > n/r.Groups || r.GroupsUsed*(n/r.Groups) < r.Used):

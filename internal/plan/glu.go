@@ -5,16 +5,15 @@ import (
 	"math"
 )
 
-// GLU is act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see
-// [GLUAttr].
+// GLU computes act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see [GLUAttr].
 var GLU = &Op{Name: "glu"}
 
-// GLUAttr are the parameters of [GLU]: act(gate) * (up + Shift), where with a Limit the
-// gate is at most Limit and up from -Limit to Limit (OpenAI, "gpt-oss-120b &
-// gpt-oss-20b Model Card", 2025). A gate of one column is that of the whole row.
+// GLUAttr holds the parameters of [GLU]: act(gate) * (up + Shift). With a Limit, the gate is
+// clamped to at most Limit and up to -Limit..Limit (OpenAI, "gpt-oss-120b & gpt-oss-20b Model
+// Card", 2025). A gate of one column applies to the whole row.
 type GLUAttr struct {
 	Act   Activation
-	Limit float64 // 0: none
+	Limit float64 // 0: no limit
 	Shift float64
 }
 
@@ -29,7 +28,7 @@ func (a GLUAttr) String() string {
 	return s + "}"
 }
 
-// GLU is act(gate) * up, and what else a says.
+// GLU adds act(gate) * up with the parameters a.
 func (b *Builder) GLU(gate, up Value, a GLUAttr) Value {
 	if b.Cols(gate) != 1 {
 		b.same("glu", gate, up)
@@ -42,7 +41,7 @@ func (b *Builder) GLU(gate, up Value, a GLUAttr) Value {
 
 func (b *Builder) glu(a GLUAttr) {
 	if a.Act >= numActivations {
-		b.Failf("glu: there is no %v", a.Act)
+		b.Failf("glu: unknown %v", a.Act)
 	}
 	if !(a.Limit >= 0 && a.Limit <= math.MaxFloat32 && math.Abs(a.Shift) <= math.MaxFloat32) {
 		b.Failf("glu: a limit of %v and a shift of %v: want a positive number, or 0 for none", a.Limit, a.Shift)

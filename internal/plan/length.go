@@ -1,9 +1,9 @@
 package plan
 
-// LengthClass tells apart the lengths of sequences, see [Batch.Lengths], that turn
-// by unlike rotary frequencies: tokens of equal histories have equal states if
-// their lengths have one class. It does not fall as the length grows, and is 0 for
-// every length if no frequencies depend on it.
+// LengthClass returns a number that is equal for lengths of sequences with equal rotary
+// frequencies, see [Batch.Lengths]. Tokens of equal histories have equal states if their lengths
+// have the same class. The class does not fall as the length grows. It is 0 for every length if no
+// frequencies depend on it.
 func (p *Program) LengthClass(length int) int {
 	class := 0
 	for i := range p.Nodes {

@@ -2,10 +2,10 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Linear is x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
+// Linear computes x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
 var Linear = &Op{Name: "linear", Weight: Matrix}
 
-// Linear is x·wᵀ + bias, w [out, in], bias [out] or nil.
+// Linear adds x·wᵀ + bias; w is [out, in], bias is [out] or nil.
 func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
 	b.matrix(w)
 	if b.Cols(x) != w.Shape[1] {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Map is f(x), element by element, see [MapAttr].
+// Map applies a function to every element, see [MapAttr].
 var Map = &Op{Name: "map"}
 
-// A Func is what a [Map] does to every element.
+// A Func is a function that a [Map] applies to every element.
 type Func uint8
 
 // The functions.
@@ -18,11 +18,11 @@ const (
 	Softcap              // By * tanh(x/By) (Gemma team, "Gemma 2", 2024)
 )
 
-// MapAttr are the parameters of [Map].
+// MapAttr holds the parameters of [Map].
 type MapAttr struct {
 	Func Func
-	Act  Activation // of Activate
-	By   float64    // of the others
+	Act  Activation // for Activate
+	By   float64    // for Scale and Softcap
 }
 
 func (a MapAttr) String() string {
@@ -35,15 +35,15 @@ func (a MapAttr) String() string {
 	return fmt.Sprintf("{%v}", a.Act)
 }
 
-// Activate is act(x).
+// Activate adds act(x).
 func (b *Builder) Activate(x Value, act Activation) Value {
 	if act >= numActivations {
-		b.Failf("map: there is no %v", act)
+		b.Failf("map: unknown %v", act)
 	}
 	return b.apply(x, MapAttr{Func: Activate, Act: act})
 }
 
-// Scale is x * by; x itself where by is 1.
+// Scale adds x * by. It returns x itself if by is 1.
 func (b *Builder) Scale(x Value, by float64) Value {
 	if !(math.Abs(by) <= math.MaxFloat32) {
 		b.Failf("map: cannot scale by %v", by)
@@ -54,7 +54,7 @@ func (b *Builder) Scale(x Value, by float64) Value {
 	return b.apply(x, MapAttr{Func: Scale, By: by})
 }
 
-// Softcap is by * tanh(x/by); x itself where by is 0.
+// Softcap adds by * tanh(x/by). It returns x itself if by is 0.
 func (b *Builder) Softcap(x Value, by float64) Value {
 	if !(by >= 0 && by <= math.MaxFloat32) {
 		b.Failf("map: a softcap of %v bounds nothing: want a positive number, or 0 for none", by)

@@ -2,10 +2,10 @@ package plan
 
 import "fmt"
 
-// MaskWords is the number of words of a mask of the program's vocabulary.
+// MaskWords returns the number of 32-bit words of a mask of the program's vocabulary.
 func (p *Program) MaskWords() int { return (int(p.Shapes[p.Logits][1]) + 31) / 32 }
 
-// MaskBytes is the size of a table of masks.
+// MaskBytes returns the size of a table of masks in bytes.
 func (l *Limits) MaskBytes(p *Program) int { return 4 * p.MaskWords() * l.Masks }
 
 // ValidateMask checks the arguments of [Executable.SetMask].

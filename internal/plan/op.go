@@ -7,58 +7,57 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An Op is one kind of operation, as large as a kernel's author would want to own:
-// attention is one operation, not seven. Each has a file of its own, with its
-// parameters, its shapes and the [Builder] method that adds it; x is [rows, cols] in
-// float32 everywhere, and T, S and R are as in [Dim].
+// An Op is one kind of operation, as large as the author of a kernel would want: attention is one
+// operation, not seven. Each has its own file with its parameters, its shapes and the [Builder]
+// method that adds it. x is [rows, cols] in float32 everywhere; T, S and R are as in [Dim].
 type Op struct {
 	Name   string
 	Scope  Scope
-	Weight Role // of [Node.Weight]
+	Weight Role // role of [Node.Weight]
 }
 
-// String is the operation's name as a program prints it.
+// String returns the operation's name as a program prints it.
 func (o *Op) String() string { return o.Name }
 
-// A Scope says what a row of an operation's result is made of.
+// A Scope says what a row of an operation's result depends on.
 type Scope uint8
 
 // The scopes. Those other than ByRow read a row per token.
 const (
-	ByRow      Scope = iota // the same row of each input
-	ByToken                 // that, and which token it is: its id or its position
-	BySequence              // rows of the token's whole sequence, of this step and those before
+	ByRow      Scope = iota // on the same row of each input
+	ByToken                 // also on the token's id or position
+	BySequence              // on rows of the token's whole sequence, in this step and earlier ones
 )
 
-// A Role is how an operation reads a weight.
+// A Role says how an operation reads a weight.
 type Role uint8
 
 // The roles.
 const (
-	Vector Role = iota // whole, as float32: of a norm, a bias
+	Vector Role = iota // whole, as float32: a norm's weight, a bias
 	Matrix             // multiplied with every row
-	Table              // row by row, by number
+	Table              // single rows, by index
 )
 
-// A Weight is a tensor that a node reads. A row of the input reads Used of Of such
-// tensors: of a mixture those of the chosen experts, otherwise 1 of 1.
+// A Weight is a tensor that a node reads. A row of the input reads Used of Of such tensors: the
+// chosen experts of a mixture, otherwise 1 of 1.
 type Weight struct {
 	*tensor.Tensor
 	Role     Role
 	Used, Of int
 }
 
-// Read is how many of w.Of such tensors so many rows read at most.
+// Read returns how many of the w.Of tensors rows rows read at most.
 func (w *Weight) Read(rows int) int { return min(w.Of, w.Used*rows) }
 
-// A weighted attribute has weights beside those of its node.
+// A weighted attribute has weights of its own.
 type weighted interface {
 	weights() []Weight
-	// replace returns the attribute with what f gives for each weight.
+	// replace returns the attribute with each weight w replaced by f(w).
 	replace(f func(*tensor.Tensor) *tensor.Tensor) any
 }
 
-// Weights are all that the node reads: its weight and its bias, then those of its
+// Weights returns all weights that the node reads: its weight, its bias, then those of its
 // attribute.
 func (n *Node) Weights() []Weight {
 	var all []Weight
@@ -74,7 +73,7 @@ func (n *Node) Weights() []Weight {
 	return all
 }
 
-// Tensors are the tensors of n.Weights.
+// Tensors returns the tensors of n.Weights.
 func (n *Node) Tensors() []*tensor.Tensor {
 	var all []*tensor.Tensor
 	for _, w := range n.Weights() {
@@ -83,7 +82,7 @@ func (n *Node) Tensors() []*tensor.Tensor {
 	return all
 }
 
-// Matrices are the weights of the node that are no vectors.
+// Matrices returns the tensors of n.Weights that are not vectors.
 func (n *Node) Matrices() []*tensor.Tensor {
 	var all []*tensor.Tensor
 	for _, w := range n.Weights() {
@@ -94,7 +93,7 @@ func (n *Node) Matrices() []*tensor.Tensor {
 	return all
 }
 
-// Replace puts what f gives for them in the place of the node's weights.
+// Replace replaces each weight w of the node by f(w).
 func (n *Node) Replace(f func(*tensor.Tensor) *tensor.Tensor) {
 	for _, w := range []**tensor.Tensor{&n.Weight, &n.Bias} {
 		if *w != nil {
@@ -106,10 +105,10 @@ func (n *Node) Replace(f func(*tensor.Tensor) *tensor.Tensor) {
 	}
 }
 
-// Where says in words where in the model the node is, for errors.
+// Where returns the node's place in the model in words, for errors.
 func (n *Node) Where() string { return Where(n) }
 
-// Where says in words where in the model nodes are that a backend does as one.
+// Where returns the place in the model, in words, of nodes that a backend runs as one stage.
 func Where(nodes ...*Node) string {
 	var s strings.Builder
 	for i, n := range nodes {
@@ -131,14 +130,14 @@ func Where(nodes ...*Node) string {
 	return fmt.Sprintf("layer %d (%s)", nodes[0].Layer, s.String())
 }
 
-// String is the node as a program prints it, without its shape.
+// String returns the node as a program prints it, without its shape.
 func (n *Node) String() string {
 	var b strings.Builder
 	b.WriteString(n.Op.Name)
 	for _, v := range n.In {
 		fmt.Fprintf(&b, " %%%d", v)
 	}
-	seen := 0 // of a list of like weights the first stands for all
+	seen := 0 // of a list of similar weights only the first is printed
 	for _, w := range n.Weights() {
 		if seen--; seen < 0 {
 			fmt.Fprintf(&b, " %s:%v", w.Name, w.DType)

@@ -1,16 +1,14 @@
-// Package plan is the language between model architectures and backends: a
-// straight-line program of a few large operations, written once when a model
-// loads and run once per step.
+// Package plan is the language between model architectures and backends: a straight-line program of
+// a few large operations, written once when a model loads and run once per step.
 //
-// A program has no branches and no loops. Three sizes alone change from step
-// to step: [Tokens], [Seqs] and [Rows]; all other sizes are numbers. Prefill, a
-// chunk of a prefill, decoding and any mixture of them are the same program
-// with other sizes. What lives longer than a step, such as a key/value cache,
-// is declared as a [State], so that the engine can make room for it without
-// knowing the architecture.
+// A program has no branches and no loops. Only three sizes change from step to step: [Tokens],
+// [Seqs] and [Rows]; all other sizes are numbers. Prefill, a chunk of a prefill, decode and any
+// mixture of them are the same program with other sizes. Memory that outlives a step, such as a KV
+// cache, is declared as a [State], so that the engine can allocate it without knowing the
+// architecture.
 //
-// The package knows what each operation means and which shapes it takes. It
-// knows no file format, no architecture and no hardware.
+// The package defines each operation and the shapes that it takes. It knows no file format, no
+// architecture and no hardware.
 package plan
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Dim is a length: a number, or one of the three that change per step.
+// A Dim is a length: a number, or one of the three that change from step to step.
 type Dim int
 
 // The lengths that change from step to step.
@@ -30,7 +28,7 @@ const (
 	Rows   Dim = -3 // R: tokens whose logits or hidden states are wanted
 )
 
-// String is T, S, R or the number.
+// String returns T, S, R or the number.
 func (d Dim) String() string {
 	switch d {
 	case Tokens:
@@ -57,34 +55,33 @@ type Node struct {
 	Op     *Op
 	In     []Value
 	Weight *tensor.Tensor // nil for operations without one
-	Bias   *tensor.Tensor // [out], or nil; of [Experts], what is added to scores to choose by
+	Bias   *tensor.Tensor // [out], or nil; for [Experts], the bias added to scores to choose experts
 	State  int            // index into Program.States, or NoState
 	Attr   any            // the operation's own parameters, or nil
 	Layer  int            // counted from 0, or NoLayer
 	Out    Value
 }
 
-// A Program is a finished plan.
+// A Program is a complete plan.
 type Program struct {
 	Nodes  []Node
-	Shapes [][2]Dim // by Value: rows, columns
+	Shapes [][2]Dim // by Value: [rows, columns]
 	States []State
 	Groups []Group
 
 	Residual Value // [T, d]: the last hidden state of every token, before Pick
-	Hidden   Value // [R, d]: what the head reads
+	Hidden   Value // [R, d]: the input of the head
 	Logits   Value // [R, vocab]
 
-	Vocab     int  // token ids accepted: rows of the embedding table
-	Positions int  // positions accepted are below this, 0: all
-	Whole     bool // the tokens of a sequence are in one step, all of them
+	Vocab     int  // token ids are below this: the rows of the embedding table
+	Positions int  // positions are below this; 0: no limit
+	Whole     bool // a step has all tokens of each of its sequences
 
-	// Axes are the second and third positions that a token can have, which are below
-	// these; 0: the program does not go by them.
+	// Axes are the limits of a token's second and third position; 0 if the program does not use it.
 	Axes [2]int
 }
 
-// String lists the program, one state or node a line. Golden tests compare it.
+// String lists the program, one state or node per line. Golden tests compare it.
 func (p *Program) String() string {
 	var b strings.Builder
 	for i, s := range p.States {
@@ -99,7 +96,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// Layers is how many layers the program has.
+// Layers returns the number of layers.
 func (p *Program) Layers() int {
 	n := 0
 	for i := range p.Nodes {
@@ -108,8 +105,8 @@ func (p *Program) Layers() int {
 	return n
 }
 
-// Weights are the program's distinct weights and biases in the order of use.
-// A tensor used twice (a tied head) is listed once.
+// Weights returns the program's distinct weights and biases in the order of use. A tensor used
+// twice (a tied head) is listed once.
 func (p *Program) Weights() []*tensor.Tensor {
 	var ws []*tensor.Tensor
 	seen := map[*tensor.Tensor]bool{}
@@ -124,7 +121,7 @@ func (p *Program) Weights() []*tensor.Tensor {
 	return ws
 }
 
-// Kept are the program's outputs and its residual, which are read when all stages are done.
+// Kept returns the program's outputs and its residual, which are read after the last stage.
 func (p *Program) Kept() []Value {
 	var all []Value
 	for _, v := range []Value{p.Residual, p.Hidden, p.Logits} {

@@ -6,13 +6,13 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Position is the rows of a table [positions, d] by the positions of the step's tokens
-// -> [T, d], see [PositionAttr].
+// Position reads the rows of a table [positions, d] at the positions of the step's tokens and
+// returns [T, d], see [PositionAttr].
 var Position = &Op{Name: "position", Weight: Table, Scope: ByToken}
 
-// PositionAttr are the parameters of [Position].
+// PositionAttr holds the parameters of [Position].
 type PositionAttr struct {
-	Axis int // 0: [Batch.Positions]; 1 or 2: a token's second or third position, of [Batch.Axes]
+	Axis int // 0: [Batch.Positions]; 1 or 2: a token's second or third position, in [Batch.Axes]
 }
 
 func (a PositionAttr) String() string {
@@ -22,9 +22,9 @@ func (a PositionAttr) String() string {
 	return fmt.Sprintf("{axis %d}", a.Axis)
 }
 
-// Position is the rows of table w [positions, d] at the positions of the step's tokens:
-// along axis 0 those in the sequence, along axis 1 and 2 the second and the third position
-// of each token (which of two texts it is of, for example).
+// Position adds the rows of table w [positions, d] at the positions of the step's tokens. Axis 0 is
+// the position in the sequence; axes 1 and 2 are the second and third position of a token (for
+// example, which of two texts it belongs to).
 func (b *Builder) Position(w *tensor.Tensor, axis int) Value {
 	b.matrix(w)
 	if axis < 0 || axis > len(b.p.Axes) {

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// positions is a program that goes by the first and the second position of a token.
+// positions returns a program that uses the first and the second position of a token.
 func positions(t *testing.T) *plan.Program {
 	t.Helper()
 	p, err := plan.Build(func(b *plan.Builder) {

@@ -15,8 +15,8 @@ func matrix(rows, cols int) *tensor.Tensor {
 	return &tensor.Tensor{Name: "w", DType: tensor.F32, Shape: []int{rows, cols}, Data: make([]byte, 4*rows*cols)}
 }
 
-// Two values share a buffer only if one is dead before the other is made, and
-// a node never writes over what it reads.
+// Two values share a buffer only if one is dead before the other is written, and a node never
+// overwrites its inputs.
 func TestScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, err := plan.Build(func(b *plan.Builder) {
@@ -61,7 +61,7 @@ func TestScratch(t *testing.T) {
 	})
 }
 
-// A chain of any length needs as many buffers as are alive at one time.
+// A chain of any length needs only as many buffers as there are live values.
 func TestScratchReuses(t *testing.T) {
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(matrix(3, 8))

@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// Rope is rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
+// Rope applies rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 var Rope = &Op{Name: "rope", Scope: ByToken}
 
-// RopeAttr are the parameters of [Rope]: pair i of the first Dims elements of
-// each head is turned by position * frequency i and multiplied by Scale.
+// RopeAttr holds the parameters of [Rope]. Pair i of the first Dims elements of each head is
+// rotated by position * Freqs[i] radians and multiplied by Scale.
 type RopeAttr struct {
 	HeadDim     int
-	Dims        int  // elements turned, even; the rest of a head is left alone
+	Dims        int  // elements rotated, even; the rest of a head is copied
 	Interleaved bool // pairs are (2i, 2i+1), called NORM in GGUF; otherwise (i, i+Dims/2), called NEOX
 
 	Freqs []float64 // [Dims/2] radians per position
-	Scale float64   // magnitude of the turned pair; 1 for most
+	Scale float64   // multiplies the rotated pair; 1 for most models
 
-	// Some models turn long sequences by other frequencies. A sequence is long
-	// when its length (see [Batch.Lengths]) exceeds LongFrom.
+	// Some models rotate long sequences by other frequencies. A sequence is long if its length (see
+	// [Batch.Lengths]) exceeds LongFrom.
 	LongFrom  int
 	LongFreqs []float64 // [Dims/2] for long sequences, or nil
 	Dynamic   *DynamicNTK
@@ -58,9 +58,8 @@ func (a RopeAttr) String() string {
 // ByLength reports whether the frequencies depend on the sequence's length.
 func (a *RopeAttr) ByLength() bool { return a.LongFreqs != nil || a.Dynamic != nil }
 
-// Frequencies are the radians per position, [Dims/2], for a token of a sequence
-// of that length. They are written to dst only where they must be computed; the
-// result must not be changed.
+// Frequencies returns the radians per position, [Dims/2], for a token of a sequence of that length.
+// If they must be computed, the result is in dst. The caller must not change it.
 func (a *RopeAttr) Frequencies(dst []float64, length int) []float64 {
 	switch {
 	case length <= a.LongFrom || !a.ByLength():
@@ -78,7 +77,7 @@ func (a *RopeAttr) Frequencies(dst []float64, length int) []float64 {
 	return dst
 }
 
-// LengthClass implements the interface that [Program.LengthClass] asks.
+// LengthClass implements the interface that [Program.LengthClass] looks for.
 func (a RopeAttr) LengthClass(length int) int {
 	switch {
 	case !a.ByLength() || length <= a.LongFrom:
@@ -86,21 +85,21 @@ func (a RopeAttr) LengthClass(length int) int {
 	case a.Dynamic != nil:
 		return length
 	}
-	return a.LongFrom + 1 // programs have few lengths from which sequences are long
+	return a.LongFrom + 1 // any two long sequences have the same frequencies
 }
 
-// Rope turns the heads of x by the positions of the step's tokens.
+// Rope adds the rotation of the heads of x by the positions of the step's tokens.
 func (b *Builder) Rope(x Value, a RopeAttr) Value {
 	half := a.Dims / 2
 	switch {
 	case a.HeadDim <= 0 || b.Cols(x)%a.HeadDim != 0:
 		b.Failf("rope: heads of %d do not divide %d", a.HeadDim, b.Cols(x))
 	case a.Dims <= 0 || a.Dims%2 != 0 || a.Dims > a.HeadDim:
-		b.Failf("rope: cannot turn %d of the %d elements of a head", a.Dims, a.HeadDim)
+		b.Failf("rope: cannot rotate %d of the %d elements of a head", a.Dims, a.HeadDim)
 	case len(a.Freqs) != half || (a.LongFreqs != nil && len(a.LongFreqs) != half):
-		b.Failf("rope: turning %d elements takes %d frequencies, there are %d and %d", a.Dims, half, len(a.Freqs), len(a.LongFreqs))
+		b.Failf("rope: rotating %d elements takes %d frequencies, have %d and %d", a.Dims, half, len(a.Freqs), len(a.LongFreqs))
 	case a.Dynamic != nil && (a.LongFrom <= 0 || a.Dims <= 2):
-		b.Failf("rope: dynamic frequencies need a length to start from and more than 2 turned elements, have %d and %d", a.LongFrom, a.Dims)
+		b.Failf("rope: dynamic frequencies need a length to start from and more than 2 rotated elements, have %d and %d", a.LongFrom, a.Dims)
 	}
 	return b.add(Node{Op: Rope, In: []Value{x}, State: NoState, Attr: a}, Tokens, Dim(b.Cols(x)))
 }

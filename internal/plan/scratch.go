@@ -2,19 +2,19 @@ package plan
 
 import "slices"
 
-// A Scratch says which buffer each value of a program lives in while a step
-// runs. Buffers are shared by values whose lifetimes do not meet.
+// A Scratch assigns each value of a program to a buffer of the scratch memory. Values whose
+// lifetimes do not overlap share buffers.
 type Scratch struct {
 	Buffer []int // by Value: index into Widths, -1 for a value that no stage writes
 	Widths []int // by buffer: columns
-	Dims   []Dim // by buffer: what its rows count
+	Dims   []Dim // by buffer: the dimension of its rows
 }
 
-// A Stage is a part of a program that a backend does as one: what it reads, and
-// what it writes that others read or that is an output of the program.
+// A Stage is a part of a program that a backend runs as one. In are the values that it reads. Out
+// are the values that it writes for other stages or as outputs of the program.
 type Stage struct{ In, Out []Value }
 
-// Stages are the nodes of p, each a stage of its own.
+// Stages returns the nodes of p, each as a stage of its own.
 func (p *Program) Stages() []Stage {
 	var all []Stage
 	for i := range p.Nodes {
@@ -23,13 +23,12 @@ func (p *Program) Stages() []Stage {
 	return all
 }
 
-// PlanScratch assigns buffers in the order of stages: a value takes the narrowest
-// free buffer that is wide enough, or else widens the widest free one. What a
-// stage writes never lies where something lies that it reads. The program's
-// outputs and its residual keep their buffers to the end of the step.
+// PlanScratch assigns buffers in the order of stages. A value takes the narrowest free buffer that
+// is wide enough, or else widens the widest free one. A stage never writes to a buffer that it
+// reads. The program's outputs and its residual keep their buffers to the end of the step.
 func PlanScratch(p *Program, stages []Stage) *Scratch {
 	s := &Scratch{Buffer: make([]int, len(p.Shapes))}
-	last := make([]int, len(p.Shapes)) // stage that reads the value last
+	last := make([]int, len(p.Shapes)) // the last stage that reads the value
 	for v := range s.Buffer {
 		s.Buffer[v], last[v] = -1, -1
 	}
@@ -55,7 +54,7 @@ func PlanScratch(p *Program, stages []Stage) *Scratch {
 	return s
 }
 
-// take removes a buffer from free, or makes one.
+// take removes a buffer from free, or adds one.
 func (s *Scratch) take(free *[]int, shape [2]Dim) int {
 	width, best := int(shape[1]), -1
 	for i, f := range *free {
@@ -81,8 +80,8 @@ func (s *Scratch) take(free *[]int, shape [2]Dim) int {
 	return f
 }
 
-// Bytes is what the buffers take for steps of that size, in float32, their rows as
-// many elements apart as stride says for a width.
+// Bytes returns the size of the buffers in bytes, in float32, for the largest step of l. stride
+// returns the distance of rows in elements for a number of columns.
 func (s *Scratch) Bytes(l *Limits, stride func(width int) int) int {
 	n := 0
 	for i, w := range s.Widths {
@@ -91,7 +90,7 @@ func (s *Scratch) Bytes(l *Limits, stride func(width int) int) int {
 	return n
 }
 
-// Size is the largest value of d in a step.
+// Size returns the largest value of d in a step.
 func (l *Limits) Size(d Dim) int {
 	switch d {
 	case Tokens:

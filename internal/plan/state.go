@@ -7,19 +7,20 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A StateKind is what a state belongs to, and so how long it is needed.
+// A StateKind says whether a state belongs to tokens or to a sequence, and so how long it is
+// needed.
 type StateKind uint8
 
 // The kinds of state.
 const (
-	// PerToken keeps keys and values of the tokens of a sequence, in pages of
-	// [Limits.PageTokens] tokens. What comes after some tokens needs the pages of all of
-	// them, or with a window those of the tokens that it can see.
+	// PerToken keeps keys and values of the tokens of a sequence, in pages of [Limits.PageTokens]
+	// tokens. A later token needs the pages of all tokens before it, or with a window those of the
+	// tokens that it sees.
 	PerToken StateKind = iota
-	// PerSequence keeps what all tokens of a sequence so far have come to: a matrix, or
-	// the last inputs of a convolution. Its pages are slots for one sequence each. What
-	// comes after some tokens needs the one slot with the state after the last of them;
-	// where there is none before the first token, the state is zeros.
+	// PerSequence keeps a summary of all tokens of a sequence so far: a matrix, or the last inputs
+	// of a convolution. Its pages are slots for one sequence each. A later token needs only the
+	// slot with the state after the token before it. The first token of a sequence has no slot; its
+	// state is zeros.
 	PerSequence
 )
 
@@ -30,13 +31,13 @@ type State struct {
 	Name string
 	Kind StateKind
 
-	// Of states per token.
+	// For states per token.
 	KVHeads  int
-	HeadDim  int // values of a head's key
-	ValueDim int // values of a head's value; 0: keys are all there is, such as latent rows
-	Window   int // tokens that can be seen, 0: all
+	HeadDim  int // length of a head's key
+	ValueDim int // length of a head's value; 0: keys only, such as latent rows
+	Window   int // tokens that a token sees; 0: all
 
-	// Of states per sequence: how many values there are, in float32.
+	// Size is the number of float32 values of a state per sequence.
 	Size int
 
 	Group int // index into Program.Groups
@@ -56,7 +57,7 @@ func (s State) String() string {
 	return fmt.Sprintf("%s %v %s group %d", s.Name, s.Kind, what, s.Group)
 }
 
-// Width is the number of values kept per token, or per sequence.
+// Width returns the number of values per token, or per sequence.
 func (s State) Width() int {
 	if s.Kind == PerSequence {
 		return s.Size
@@ -64,7 +65,7 @@ func (s State) Width() int {
 	return s.KVHeads * (s.HeadDim + s.ValueDim)
 }
 
-// exists reports whether there can be such a state.
+// exists reports whether the fields of s are consistent.
 func (s State) exists() bool {
 	if s.Kind == PerSequence {
 		return s.Size > 0 && s.KVHeads == 0 && s.HeadDim == 0 && s.ValueDim == 0 && s.Window == 0
@@ -72,16 +73,16 @@ func (s State) exists() bool {
 	return s.Kind == PerToken && s.KVHeads > 0 && s.HeadDim > 0 && s.ValueDim >= 0 && s.Window >= 0 && s.Size == 0
 }
 
-// A Group is a set of states that a sequence fills and frees together: page p
-// of a group is page p of every state in it, so that one page table serves them
-// all. The states per sequence of a program are one group.
+// A Group is a set of states that a sequence fills and frees together: page p of a group is page p
+// of every state in it, so that they share one page table. The states per sequence of a program are
+// one group.
 type Group struct {
 	Kind   StateKind
-	Window int // of states per token, 0: all of the past is kept
+	Window int // for states per token; 0: the whole past is kept
 }
 
-// FirstVisible is the first position whose state a token at pos needs: the first that
-// it sees of states per token, the one before it of states per sequence.
+// FirstVisible returns the first position whose state a token at pos needs: the first position that
+// it sees for states per token, the position before it for states per sequence.
 func (g Group) FirstVisible(pos int) int {
 	switch {
 	case g.Kind == PerSequence:
@@ -95,8 +96,7 @@ func (g Group) FirstVisible(pos int) int {
 // KeepsAll reports whether every token needs the states of all tokens before it.
 func (g Group) KeepsAll() bool { return g.Kind == PerToken && g.Window == 0 }
 
-// Width is the number of values that one token, or one sequence, takes in all states of
-// group g.
+// Width returns the number of values of one token, or of one sequence, in all states of group g.
 func (p *Program) Width(g int) int {
 	n := 0
 	for _, s := range p.States {
@@ -107,8 +107,8 @@ func (p *Program) Width(g int) int {
 	return n
 }
 
-// MisfitHead is the width of the first head of p's keys or values that is no whole number of
-// blocks of a cache's format; 0 if all are.
+// MisfitHead returns the width of the first head of p's keys or values that is not a whole number
+// of blocks of the cache's format; 0 if all are.
 func (p *Program) MisfitHead(cache tensor.DType) int {
 	for _, s := range p.States {
 		for _, dim := range []int{s.HeadDim, s.ValueDim} {
@@ -120,34 +120,33 @@ func (p *Program) MisfitHead(cache tensor.DType) int {
 	return 0
 }
 
-// Limits are the largest step and the memory that an executable is made for.
+// Limits are the largest step and the memory of an executable.
 type Limits struct {
-	Tokens, Seqs, Rows int          // T, S and R at most in one step
-	Masks              int          // in the table that rows choose by, see [Executable.SetMask]
-	PageTokens         int          // tokens of a page
-	Pages              []int        // pages of each group; of states per sequence, slots
-	Cache              tensor.DType // of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
-	Activations        tensor.DType // of what weights are multiplied with: F32, or what the backend rounds to, see [Backend.Rounds]
+	Tokens, Seqs, Rows int          // largest T, S and R of a step
+	Masks              int          // masks in the table, see [Executable.SetMask]
+	PageTokens         int          // tokens per page
+	Pages              []int        // pages of each group; slots for states per sequence
+	Cache              tensor.DType // format of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
+	Activations        tensor.DType // format of the inputs of products: F32, or the backend's [Backend.Rounds]
 
-	// Weights is how many bytes of a device's memory the program's weights may take, 0
-	// for as many as they need: what has no room there comes to the device when it is
-	// needed, see [Streaming]. Less than the least that works counts as that.
+	// Weights is how many bytes of a device's memory the program's weights may take; 0 is
+	// unlimited. Weights that do not fit are copied to the device when they are needed, see
+	// [Streaming]. A value below the minimum that works counts as the minimum.
 	Weights int
-	// Pinned is how many bytes of the host's memory weights that stream may take
-	// beside those of the program. Layers that have no room there are read from the
-	// program's weights in every step.
+	// Pinned is how many bytes of pinned host memory streamed weights may take, besides the
+	// program's own weights. Layers that do not fit are read from the program's weights in every
+	// step.
 	Pinned int
 
-	Observed bool // steps may have a [Batch.Observe]
+	Observed bool // batches may have a [Batch.Observe]
 }
 
-// InBytes reports whether products of weights of d read their input in 8 bits where
-// [Limits.Activations] are Q8_0. Those of other formats, of blocks or not, read
-// floats. See [tensor.Format].
+// InBytes reports whether products with weights of format d read their input in 8 bits if
+// [Limits.Activations] is Q8_0. Products with other formats read floats. See [tensor.Format].
 func InBytes(d tensor.DType) bool { return d.Format().InBytes }
 
-// PageOf is the size of one page of s in bytes. A slot is in float32, whatever the cache
-// is in.
+// PageOf returns the size of one page of s in bytes. A slot is in float32, whatever the format of
+// the cache.
 func (l *Limits) PageOf(s State) (int, error) {
 	w := s.Width()
 	if s.Kind == PerSequence {
@@ -159,7 +158,7 @@ func (l *Limits) PageOf(s State) (int, error) {
 	return l.Cache.Size(w * l.PageTokens)
 }
 
-// PageBytes is the size of one page of group g over all its states.
+// PageBytes returns the size of one page of group g in bytes, over all its states.
 func (l *Limits) PageBytes(p *Program, g int) (int, error) {
 	total := 0
 	for _, s := range p.States {
@@ -175,7 +174,7 @@ func (l *Limits) PageBytes(p *Program, g int) (int, error) {
 	return total, nil
 }
 
-// StateBytes is the size of all pools.
+// StateBytes returns the size of all pools in bytes.
 func (l *Limits) StateBytes(p *Program) (int, error) {
 	total := 0
 	for g := range p.Groups {

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// states are a program with states of every kind.
+// states returns a program with states of every kind.
 func states(t *testing.T) *plan.Program {
 	t.Helper()
 	p, err := plan.Build(func(b *plan.Builder) {

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// A StepPool keeps the steps of an executable for further batches, so that a step
-// allocates nothing. S is the backend's own step, which embeds the [PooledStep] that New
-// is given and is a [Step] by it. Its methods may be called by several goroutines at a time.
+// A StepPool keeps the steps of an executable for reuse, so that a step allocates nothing. S is the
+// backend's own step type. It embeds the [PooledStep] that New receives and implements [Step] by
+// it. The methods are safe for concurrent use.
 type StepPool[S any] struct {
-	New func(PooledStep) *S // makes a step; one call at a time
+	New func(PooledStep) *S // makes a step; never called concurrently
 
 	mu   sync.Mutex
 	free []*S
 }
 
-// Take is a step that is free, or a new one. It is under way until [PooledStep.Finish] or
-// [PooledStep.Abandon].
+// Take returns a free step, or a new one. The step is in use until [PooledStep.Release] after
+// [PooledStep.Finish], or until [PooledStep.Abandon].
 func (p *StepPool[S]) Take() *S {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,20 +36,20 @@ func (p *StepPool[S]) put(s *S) {
 	p.free = append(p.free, s)
 }
 
-// A PooledStep is what the steps of all backends have. It implements [Step].
+// A PooledStep is the part that the steps of all backends share. It implements [Step].
 type PooledStep struct {
-	Batch  *Batch // of the step under way; the backend sets it
-	Result Result // valid when Err is nil; the backend fills it in, and may use its memory again
-	Err    error  // why the step as a whole has failed
+	Batch  *Batch // of the running step; set by the backend
+	Result Result // valid if Err is nil; set by the backend, which may reuse its memory
+	Err    error  // why the whole step failed
 
-	done chan struct{} // holds one when the step is done
-	put  func()        // makes the step free
+	done chan struct{} // holds one value when the step is done
+	put  func()        // puts the step back in the pool
 }
 
-// Finish says that the step is done: whoever waits is given its result.
+// Finish marks the step as done and wakes up Wait.
 func (s *PooledStep) Finish() { s.done <- struct{}{} }
 
-// Abandon makes a step that nobody will finish free for another use.
+// Abandon puts a step that will never finish back in the pool.
 func (s *PooledStep) Abandon() {
 	s.Batch, s.Err = nil, nil
 	s.put()
@@ -59,7 +59,7 @@ func (s *PooledStep) Abandon() {
 func (s *PooledStep) Wait(ctx context.Context) (*Result, error) {
 	select {
 	case <-s.done:
-		s.done <- struct{}{} // for the next one who waits
+		s.done <- struct{}{} // for the next call of Wait
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -69,7 +69,7 @@ func (s *PooledStep) Wait(ctx context.Context) (*Result, error) {
 	return &s.Result, nil
 }
 
-// Release implements [Step]. A step that still runs is not used again.
+// Release implements [Step]. A step that still runs is not reused.
 func (s *PooledStep) Release() {
 	select {
 	case <-s.done:

@@ -14,7 +14,7 @@ type pooled struct {
 	number int
 }
 
-// newSteps is a pool of numbered steps.
+// newSteps returns a pool of numbered steps.
 func newSteps() *plan.StepPool[pooled] {
 	made := 0
 	return &plan.StepPool[pooled]{New: func(s plan.PooledStep) *pooled {
@@ -23,7 +23,7 @@ func newSteps() *plan.StepPool[pooled] {
 	}}
 }
 
-// A step is used again once it was done and released, or abandoned, and not before.
+// A step is reused after it was done and released, or abandoned, and not before.
 func TestStepPool(t *testing.T) {
 	steps, ctx := newSteps(), context.Background()
 	first := steps.Take()
@@ -64,7 +64,7 @@ func TestStepPool(t *testing.T) {
 	}
 }
 
-// Steps can be taken, waited for and released by many at a time.
+// Steps can be taken, waited for and released concurrently.
 func TestStepPoolConcurrently(t *testing.T) {
 	steps := newSteps()
 	var all sync.WaitGroup

@@ -2,37 +2,37 @@ package plan
 
 import "time"
 
-// Setup is what making an executable ready took, as far as it went by now.
+// Setup is the time that making an executable ready has taken so far.
 type Setup struct {
 	Load    time.Duration // reading the weights and laying them out
 	Compile time.Duration // choosing and building kernels
-	Capture time.Duration // of steps as graphs, when sizes of steps came up for the first time
+	Capture time.Duration // capturing steps as graphs, when a size of step first comes up
 }
 
-// Times is what the parts of a step took where the program runs.
+// Times are the times of the parts of a step, measured on the device.
 type Times struct {
-	Embed  time.Duration // what comes before the first layer
-	Choose time.Duration // tokens from logits
-	Total  time.Duration // all of the step, these included
+	Embed  time.Duration // before the first layer
+	Choose time.Duration // sampling
+	Total  time.Duration // the whole step, including Embed and Choose
 }
 
-// A Span is what one part of a step took: on a device a kernel, elsewhere a stage.
-// Those of a step follow each other.
+// A Span is the time of one part of a step: a kernel on a device, a stage on a processor. The spans
+// of a step do not overlap.
 type Span struct {
-	Kernel string        // what ran
-	Where  string        // what it did, in words
+	Kernel string        // name of the kernel
+	Where  string        // what it computed, in words
 	Layer  int           // or NoLayer
-	Begin  time.Duration // from the step's beginning
+	Begin  time.Duration // since the beginning of the step
 	Time   time.Duration
 
-	// Bytes is what it has to read and write, at least: each weight as it lies in
-	// memory, keys and values that it attends to or stores, what goes in and what
-	// comes out, each once. What of it is near the processor still is not left out.
+	// Bytes is the least that the part has to read and write: each weight in its layout in memory,
+	// the keys and values that it attends to or stores, its inputs and its outputs, each once. Data
+	// that may still be in a cache is included.
 	Bytes int
 }
 
-// Attended is how many positions the sequences of b see, each counted once, through a
-// window of so many positions, or of all where that is 0.
+// Attended returns how many positions the sequences of b see, each counted once, through a window
+// of that many positions, or all if window is 0.
 func (b *Batch) Attended(window int) int {
 	n := 0
 	for s := range b.Seqs() {

@@ -69,9 +69,28 @@ func Pack(s *store.Store, m *store.Model) (*Artifact, error) {
 	return a, nil
 }
 
-// Push gives an artifact to a registry under a name with a tag. Progress is told of bytes
-// that were sent. What the registry has is not sent again. It returns the digest.
-func Push(ctx context.Context, client *http.Client, a *Artifact, to names.Name, progress func(int64)) (string, error) {
+// Model gives a model to a registry under a name with a tag, and returns the digest. hashed
+// is told of bytes of a model that is packed for it, as they are read, and sent of n bytes that
+// are sent of a file of size bytes.
+func Model(ctx context.Context, client *http.Client, s *store.Store, m *store.Model, to names.Name, hashed func(int64), sent func(digest string, size, n int64)) (string, error) {
+	if m.Place != store.OwnLayout {
+		packed := *m
+		packed.Files = m.Weights()
+		if err := store.WithDigests(ctx, &packed, hashed); err != nil {
+			return "", err
+		}
+		m = &packed
+	}
+	artifact, err := Pack(s, m)
+	if err != nil {
+		return "", err
+	}
+	return Push(ctx, client, artifact, to, sent)
+}
+
+// Push gives an artifact to a registry under a name with a tag. Progress is told of n bytes
+// that were sent of a file of size bytes. What the registry has is not sent again. It returns the digest.
+func Push(ctx context.Context, client *http.Client, a *Artifact, to names.Name, progress func(digest string, size, n int64)) (string, error) {
 	if to.Kind != names.Registry || to.Tag == "" {
 		return "", fmt.Errorf("%s: want a name with a tag: oci://registry/name:tag", to)
 	}
@@ -115,7 +134,7 @@ func explain(to names.Name, err error) error {
 // A source has one artifact.
 type source struct {
 	a        *Artifact
-	progress func(int64)
+	progress func(digest string, size, n int64)
 }
 
 // Resolve is the artifact by whatever name.
@@ -156,18 +175,21 @@ func (s *source) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	return &sending{f, s.progress}, nil
+	return &sending{f, func(n int64) { s.progress(d.Digest.String(), d.Size, n) }}, nil
 }
 
-// A sending file tells how much of it has been read.
+// A sending file tells how much of it has been read, which is why all of it is read by Read.
 type sending struct {
-	*os.File
+	file     *os.File
 	progress func(int64)
 }
 
 // Read reads on.
 func (s *sending) Read(p []byte) (int, error) {
-	n, err := s.File.Read(p)
+	n, err := s.file.Read(p)
 	s.progress(int64(n))
 	return n, err
 }
+
+// Close closes the file.
+func (s *sending) Close() error { return s.file.Close() }

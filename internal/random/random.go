@@ -1,10 +1,10 @@
-// Package random makes the bytes of random weights in every format that weights
-// have: values of a chosen spread about zero, the same for the same seed on every
-// machine, and any part of a tensor without the parts before it.
+// Package random generates the bytes of random weights in every format: values of a given standard
+// deviation about zero. They are the same for the same seed on every machine, and any part of a
+// tensor can be generated without the parts before it.
 //
-// It knows formats, and neither models nor files. What it makes is for speed and
-// for tests: the values of quantised formats come straight from random blocks, so
-// that their distribution is that of the format's codes and not the normal one.
+// The package knows formats, and neither models nor files. Its weights are for measuring speed and
+// for tests: values of quantized formats come directly from random blocks, so that their
+// distribution is that of the format's codes and not normal.
 package random
 
 import (
@@ -16,55 +16,54 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Filler makes the data of one tensor. It has no state: goroutines may fill
-// different parts of a tensor at once.
+// A Filler generates the data of one tensor. It has no state: goroutines may fill different parts
+// of a tensor concurrently.
 type Filler struct {
 	dtype tensor.DType
-	codes stream // one number a value of a plain format, one for 8 bytes of blocks
-	heads stream // one number a block
+	codes stream // one number per value of an unquantized format, or per 8 bytes of blocks
+	heads stream // one number per block
 
-	// Plain formats: what the sum of a number's four parts is multiplied by, and
-	// what is added. F32Scale: the scale that those of blocks are parts of.
+	// For unquantized formats, the factor for the sum of a number's four parts, and the addend. For
+	// F32Scale, scale is the scale that blocks multiply by their own factor.
 	scale, mean float32
 
-	// Blocks: the form of their scale, the bytes at which it and the minimum stand, the
-	// 256 values that each of the two may have, and what is to be changed in them.
+	// For blocks: the form of their scales, the offsets of scale and minimum, the 256 possible
+	// values of each, and a function that repairs a block.
 	form   tensor.ScaleForm
 	at     []int
 	values [2][256]uint16
 	repair func(block []byte)
 
-	// E8M0Scale: a block's exponent is this one, or the next when the number's upper
-	// half is below the bound.
+	// For E8M0Scale: a block's exponent is exponent+1 if the upper half of its random number is
+	// below next, otherwise exponent.
 	exponent byte
 	next     uint64
 }
 
-// Step is how many blocks lie between the places at which [Filler.Fill] may begin.
-// A block of a plain format is one value.
+// Step is the granularity of [Filler.Fill] in blocks: it must begin at a multiple of Step. A block
+// of an unquantized format is one value.
 const Step = 8
 
-// NewFiller returns what fills a tensor of format d with values of the standard
-// deviation std about mean. Equal arguments give equal data; different seeds give
-// data that have nothing to do with each other ([Seed] makes them from names). The
-// mean of quantised formats must be 0.
+// NewFiller returns a Filler for a tensor of format d with values of the standard deviation std
+// about mean. Equal arguments give equal data; different seeds give independent data ([Seed] makes
+// seeds from names). The mean must be 0 for quantized formats.
 //
-// The error wraps [tensor.ErrDType] for a format that weights do not have; a
-// spread that is negative, not finite or out of the format's range is one too.
+// The error wraps [tensor.ErrDType] for a format that weights cannot have. A std that is negative,
+// not finite or out of the format's range is an error too.
 func NewFiller(seed uint64, d tensor.DType, mean, std float64) (*Filler, error) {
 	f, format := &Filler{dtype: d, codes: stream(mix(seed)), heads: stream(mix(^seed))}, d.Format()
 	switch {
 	case !d.Weight():
 		return nil, fmt.Errorf("random: %w: weights cannot be %v", tensor.ErrDType, d)
 	case !(std >= 0 && std < math.MaxFloat32) || !(math.Abs(mean) < math.MaxFloat32):
-		return nil, fmt.Errorf("random: mean %v, standard deviation %v: want finite numbers, and none below 0 of the latter", mean, std)
+		return nil, fmt.Errorf("random: mean %v, standard deviation %v: want finite numbers, and a standard deviation of at least 0", mean, std)
 	case math.Abs(mean)+4*std > format.Largest(), d == tensor.F8_E4M3 && std > 0 && std < 0x1p-7:
 		return nil, fmt.Errorf("random: mean %v, standard deviation %v: out of the range of %v", mean, std, d)
 	case !d.Quantized():
 		f.scale, f.mean = float32(std/sumDeviation), float32(mean)
 		return f, nil
 	case mean != 0:
-		return nil, fmt.Errorf("random: mean %v: the values of %v can only lie about 0", mean, d)
+		return nil, fmt.Errorf("random: mean %v: values of %v must have the mean 0", mean, d)
 	}
 	if err := f.prepareBlocks(std); err != nil {
 		return nil, fmt.Errorf("random: standard deviation %v: %w", std, err)
@@ -72,9 +71,8 @@ func NewFiller(seed uint64, d tensor.DType, mean, std float64) (*Filler, error) 
 	return f, nil
 }
 
-// Fill writes whole blocks to dst, which are those of the tensor from block first
-// on. It panics unless first is a multiple of [Step] and dst is a whole number of
-// blocks.
+// Fill fills dst with whole blocks of the tensor, from block first on. It panics unless first is a
+// multiple of [Step] and dst holds a whole number of blocks.
 func (f *Filler) Fill(dst []byte, first int) {
 	size := f.dtype.BlockBytes()
 	if first < 0 || first%Step != 0 || len(dst)%size != 0 {
@@ -88,13 +86,12 @@ func (f *Filler) Fill(dst []byte, first int) {
 	f.fillPlain(dst, uint64(first))
 }
 
-// sumDeviation is the standard deviation of the sum of four numbers from 0 to
-// 65535: the square root of 4(65536²-1)/12.
+// sumDeviation is the standard deviation of the sum of four random numbers from 0 to 65535: the
+// square root of 4(65536²-1)/12.
 var sumDeviation = math.Sqrt((1<<32 - 1) / 3.0)
 
-// fillPlain makes values that are almost normal: sums of four 16-bit numbers,
-// whose integers and one product are the same on every machine. None is further
-// than 3.5 deviations from the mean.
+// fillPlain generates values that are almost normal: sums of four 16-bit integers times one factor,
+// the same on every machine. None is further than 3.5 standard deviations from the mean.
 func (f *Filler) fillPlain(dst []byte, at uint64) {
 	le := binary.LittleEndian
 	switch f.dtype {
@@ -125,8 +122,8 @@ func (f *Filler) fillPlain(dst []byte, at uint64) {
 	}
 }
 
-// f8E4M3 is the number of that format next to v, which is one that it can hold: a
-// multiple of 2^-9, or three bits after the first.
+// f8E4M3 returns the E4M3 number next to v. v must be within the format's range: a multiple of
+// 2^-9, or a number with three bits after the first.
 func f8E4M3(v float32) byte {
 	b := math.Float32bits(v)
 	sign, b := byte(b>>24)&0x80, b&0x7fffffff
@@ -144,7 +141,7 @@ func (f *Filler) value(i uint64) float32 {
 	return float32(float32(sum)*f.scale) + f.mean // never fused
 }
 
-// fillCodes makes all bytes of blocks random.
+// fillCodes fills all bytes of blocks with random bits.
 func (f *Filler) fillCodes(dst []byte, at uint64) {
 	for ; len(dst) >= 8; dst = dst[8:] {
 		binary.LittleEndian.PutUint64(dst, f.codes.at(at))
@@ -157,17 +154,15 @@ func (f *Filler) fillCodes(dst []byte, at uint64) {
 	}
 }
 
-// unpaired is how many blocks there are for each one whose two kinds of scales have
-// nothing to do with each other.
+// One of unpaired blocks has a scale and a minimum that are independent.
 const unpaired = 16
 
-// fillHeads gives blocks their scales. Those of float16 have one random sign for a
-// block: codes that are not symmetric about zero then give values that are.
+// fillHeads sets the scales of blocks. float16 scales have one random sign per block, so that codes
+// that are not symmetric about zero still give symmetric values.
 //
-// What most blocks subtract is the middle of their codes, as in real weights: were
-// it something else, all values of a group would lie to one side, and so would the
-// sums over inputs that are alike. One block in a few is all random nevertheless,
-// for tests to tell the two kinds of scales apart.
+// Most blocks subtract the mean of their codes, as in real weights. Otherwise all values of a group
+// would lie on one side of zero, and so would sums over similar inputs. One block of every few is
+// nevertheless fully random, so that tests can tell the two kinds of scales apart.
 func (f *Filler) fillHeads(dst []byte, block uint64) {
 	size, le := f.dtype.BlockBytes(), binary.LittleEndian
 	for ; len(dst) > 0; dst = dst[size:] {
@@ -207,9 +202,8 @@ func Seed(seed uint64, name string) uint64 {
 	return mix(seed) ^ h.Sum64()
 }
 
-// A stream is a sequence of random numbers with access to each: SplitMix64 of
-// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
-// 2014, which mixes a counter.
+// A stream is a sequence of random numbers with random access: SplitMix64 of Steele, Lea and Flood,
+// "Fast splittable pseudorandom number generators", OOPSLA 2014, which mixes a counter.
 type stream uint64
 
 func (s stream) at(i uint64) uint64 { return mix(uint64(s) + i*0x9E3779B97F4A7C15) }

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// formats are all that weights have.
+// formats returns all formats of weights.
 func formats() []tensor.DType {
 	var all []tensor.DType
 	for d := tensor.F32; d.Weight(); d++ {
@@ -33,7 +33,7 @@ func newFiller(t testing.TB, seed uint64, d tensor.DType, mean, std float64) *ra
 	return f
 }
 
-// values are n of them.
+// values returns n values of the tensor.
 func values(t testing.TB, seed uint64, d tensor.DType, mean, std float64, n int) []float32 {
 	t.Helper()
 	size, err := d.Size(n)
@@ -49,7 +49,7 @@ func values(t testing.TB, seed uint64, d tensor.DType, mean, std float64, n int)
 	return v
 }
 
-// moments are the mean and the standard deviation.
+// moments returns the mean and the standard deviation of v.
 func moments(v []float32) (mean, std float64) {
 	for _, x := range v {
 		mean += float64(x) / float64(len(v))
@@ -60,12 +60,12 @@ func moments(v []float32) (mean, std float64) {
 	return mean, math.Sqrt(std)
 }
 
-// Every format has the spread asked for, about the mean asked for.
+// Every format has the standard deviation asked for, about the mean asked for.
 func TestMoments(t *testing.T) {
 	for _, d := range formats() {
 		for _, std := range []float64{0.5, 0.0221, 0.0019, 3} {
 			if d == tensor.F8_E4M3 && std < 0x1p-7 {
-				continue // of which there are too few numbers
+				continue // too few distinct values
 			}
 			v := values(t, 7, d, 0, std, 1<<19)
 			mean, got := moments(v)
@@ -84,8 +84,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// A column of a matrix, at any place in a block, has the mean 0: otherwise sums
-// over many columns would all tend to one side.
+// A column of a matrix has the mean 0 at any place in a block. Otherwise sums over many columns
+// would all lie to one side.
 func TestEveryPlaceIsCentred(t *testing.T) {
 	const period, blocks = 256, 1 << 11
 	for _, d := range formats() {
@@ -102,8 +102,8 @@ func TestEveryPlaceIsCentred(t *testing.T) {
 	}
 }
 
-// The values of a group do not lie to one side: independent values would have means
-// of 1/16 of the variance over 16 of them. Blocks whose values do are few, but there.
+// The values of a group do not lie on one side of zero: means of 16 independent values have 1/16 of
+// their variance. A few blocks with values on one side exist.
 func TestGroupsAreCentred(t *testing.T) {
 	for _, d := range formats() {
 		v := values(t, 3, d, 0, 1, 1<<18)
@@ -118,14 +118,14 @@ func TestGroupsAreCentred(t *testing.T) {
 		if share > 0.2 {
 			t.Errorf("%v: %.3f of the variance is that of the means of groups of 16", d, share)
 		}
-		two := len(random.Scales(d)) == 2 // formats that can put values to one side
+		two := len(random.Scales(d)) == 2 // formats with a scale and a minimum
 		if fraction := float64(aside) / float64(len(v)/16); fraction > 0.1 || two != (fraction > 0.0005) {
 			t.Errorf("%v: %.4f of the groups lie to one side", d, fraction)
 		}
 	}
 }
 
-// Parts filled by themselves are those of the whole.
+// Parts filled separately equal those of the whole.
 func TestParts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := rapid.SampledFrom(formats()).Draw(r, "format")
@@ -163,8 +163,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// The bytes are the same on every machine and in every version: whoever compares
-// figures compares files that are equal.
+// The bytes are the same on every machine and in every version, so that figures can be compared.
 func TestBytes(t *testing.T) {
 	h := sha256.New()
 	for _, d := range formats() {

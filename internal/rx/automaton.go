@@ -10,28 +10,28 @@ import (
 	"weak"
 )
 
-// A Lexeme is a set of strings with a number of the caller's own.
+// A Lexeme is a set of strings with an ID that the caller chooses.
 type Lexeme struct {
 	ID  int32
 	Set Expr
 }
 
-// An Automaton reads several lexemes at once. Its states are built as texts ask for them. When
-// they are too many it begins anew, in a space of its own: what nobody refers to any more is
-// collected, and states in use go on where they are. Many goroutines may use it at once;
-// what is built is read without a lock.
+// An Automaton reads several lexemes at once. It builds its states lazily. When they reach the
+// limit, it starts a new generation with an empty space of its own: states that are still
+// referenced continue in the new generation, and all others are garbage. It is safe for
+// concurrent use; existing states are read without a lock.
 type Automaton struct {
 	base  *Space
 	limit int
 	work  atomic.Int64
-	kept  atomic.Int64 // expressions and states of the generation
+	kept  atomic.Int64 // expressions and states of the current generation
 
 	mu    sync.Mutex
 	gen   *generation
-	short bool // the generation before had few rows
+	short bool // the previous generation ended with few rows
 }
 
-// generation is what an automaton has built since it began anew.
+// A generation is what an automaton has built since it last started anew.
 type generation struct {
 	space   *Space // of derivatives
 	imports imports
@@ -44,11 +44,11 @@ type generation struct {
 	lexemes []Lexeme
 }
 
-// An Accept is the lexemes that end in a state, ascending.
+// An Accept lists the lexemes that end in a state, by ascending ID.
 type Accept struct{ IDs []int32 }
 
-// A State is what lexemes may go on with. States of equal sets are mostly the same, but for
-// those from before the automaton began anew.
+// A State is what is left of the lexemes after a text. Equal states of one generation are
+// identical.
 type State struct {
 	automaton *Automaton
 	gen       *generation
@@ -56,18 +56,18 @@ type State struct {
 	accept    *Accept
 	final     bool
 	row       atomic.Pointer[Row]
-	moved     atomic.Pointer[weak.Pointer[State]] // the same of a later generation, which has a row
+	moved     atomic.Pointer[weak.Pointer[State]] // the equal state of a later generation, with a row
 }
 
-// A Row is where the bytes lead from a state. It is not to be changed.
+// A Row holds the transitions of a state. It must not be modified.
 type Row struct {
-	Live  ByteSet // bytes after which there is a state
+	Live  ByteSet // bytes that have a transition
 	Class [256]uint8
-	Next  []*State // by class; nil where nothing goes on
+	Next  []*State // by class; nil if no lexeme continues
 }
 
-// NewAutomaton makes one for lexemes of the space, which holds about limit expressions of
-// derivatives, and states in proportion.
+// NewAutomaton returns an Automaton for lexemes of the space. It holds about limit derivatives,
+// and states in proportion.
 func NewAutomaton(space *Space, limit int) *Automaton {
 	a := &Automaton{base: space, limit: limit}
 	a.gen = a.begin()
@@ -80,17 +80,18 @@ func (a *Automaton) begin() *generation {
 	return g
 }
 
-// Work is how much a has built in all, in steps of some tens of nanoseconds. Whoever walks many
-// states of an automaton that somebody else has written should stop where this grows too much.
+// Work returns the total work that a has done, in units of some tens of nanoseconds. Callers that
+// walk automata of untrusted expressions use it to bound their time.
 func (a *Automaton) Work() int64 { return a.work.Load() }
 
-// unitBytes is what an expression or a state of an automaton takes, about.
+// unitBytes is the approximate size of an expression or state, in bytes.
 const unitBytes = 128
 
-// Kept is the bytes of what a has built, about.
+// Kept returns the approximate size of the current generation in bytes.
 func (a *Automaton) Kept() int64 { return unitBytes * a.kept.Load() }
 
-// Start is the state before these lexemes, whose IDs ascend. It is nil where all are empty.
+// Start returns the state before any text of the lexemes, whose IDs ascend. It returns nil if all
+// lexemes are empty sets.
 func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,11 +103,11 @@ func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
 	})
 }
 
-// fewRows is how many rows a generation should have room for.
+// fewRows is the number of rows that a generation should at least have room for.
 const fewRows = 32
 
-// retry begins the automaton anew where there is no room, once. To do so every few states is
-// to have no room.
+// retry calls build, and again in a new generation if the first one is full. It fails if a fresh
+// generation is too small, or two in a row end with few rows.
 func (a *Automaton) retry(build func(*generation) (*State, error)) (*State, error) {
 	for {
 		before := a.gen.space.work + a.gen.space.used
@@ -127,7 +128,7 @@ func (a *Automaton) retry(build func(*generation) (*State, error)) (*State, erro
 	}
 }
 
-// enter is the state of g for lexemes of another space.
+// enter returns the state of g for lexemes of another space.
 func (g *generation) enter(a *Automaton, lexemes []Lexeme, m *imports) (*State, error) {
 	m.from.mu.Lock()
 	own := make([]Lexeme, 0, len(lexemes))
@@ -138,7 +139,7 @@ func (g *generation) enter(a *Automaton, lexemes []Lexeme, m *imports) (*State, 
 	return g.state(a, own)
 }
 
-// state is the state of these lexemes, less those that are empty; nil where all are.
+// state returns the state of the lexemes that are not empty sets, or nil if all are.
 func (g *generation) state(a *Automaton, lexemes []Lexeme) (*State, error) {
 	lexemes = slices.DeleteFunc(lexemes, func(l Lexeme) bool { return g.space.isEmpty(l.Set) })
 	if err := g.space.err; err != nil {
@@ -174,7 +175,7 @@ func (g *generation) state(a *Automaton, lexemes []Lexeme) (*State, error) {
 	return st, nil
 }
 
-// accepting is the Accept of these lexemes.
+// accepting returns the Accept of the lexemes with these IDs.
 func (g *generation) accepting(ids []int32) *Accept {
 	buf := g.buffer[:0]
 	for _, id := range ids {
@@ -189,10 +190,10 @@ func (g *generation) accepting(ids []int32) *Accept {
 	return a
 }
 
-// Automaton is whose state st is.
+// Automaton returns the automaton of st.
 func (st *State) Automaton() *Automaton { return st.automaton }
 
-// Slots is where the lexemes of accept are among those of st.
+// Slots appends the indexes of the lexemes of accept among those of st.
 func (st *State) Slots(accept *Accept, to []int) []int {
 	n := 0
 	for _, id := range accept.IDs {
@@ -204,7 +205,7 @@ func (st *State) Slots(accept *Accept, to []int) []int {
 	return to
 }
 
-// AcceptOf is the Accept of the lexemes of st at these slots, which ascend.
+// AcceptOf returns the Accept of the lexemes of st at these slots, which ascend.
 func (st *State) AcceptOf(slots []int) *Accept {
 	ids := make([]int32, len(slots))
 	for i, n := range slots {
@@ -216,14 +217,14 @@ func (st *State) AcceptOf(slots []int) *Accept {
 	return st.gen.accepting(ids)
 }
 
-// Accept is the lexemes that end here; nil where none does.
+// Accept returns the lexemes that end in st, or nil if none does.
 func (st *State) Accept() *Accept { return st.accept }
 
-// Final reports whether nothing goes on from here.
+// Final reports whether no byte may follow.
 func (st *State) Final() bool { return st.final }
 
-// Next is the state after b, from which each lexeme that is left can be ended; nil where there
-// is none. The error is [ErrTooLarge].
+// Next returns the state after b, or nil if no lexeme continues with b. Each lexeme of the state
+// can be completed. The error is [ErrTooLarge].
 func (st *State) Next(b byte) (*State, error) {
 	r, err := st.Row()
 	if err != nil {
@@ -232,7 +233,7 @@ func (st *State) Next(b byte) (*State, error) {
 	return r.Next[r.Class[b]], nil
 }
 
-// Built is the row of st if there is one yet.
+// Built returns the row of st, or nil if it is not built yet.
 func (st *State) Built() *Row {
 	if r := st.row.Load(); r != nil {
 		return r
@@ -245,7 +246,7 @@ func (st *State) Built() *Row {
 	return nil
 }
 
-// Row is where all bytes lead. The error is [ErrTooLarge].
+// Row returns the row of st and builds it if necessary. The error is [ErrTooLarge].
 func (st *State) Row() (*Row, error) {
 	if r := st.Built(); r != nil {
 		return r, nil
@@ -273,15 +274,14 @@ func (st *State) Row() (*Row, error) {
 		return nil, err
 	}
 	if at != st {
-		// A state holds no later ones but weakly: those that are kept from long ago would
-		// hold all that came since.
+		// The pointer is weak, so that an old state does not keep all later generations alive.
 		to := weak.Make(at)
 		st.moved.Store(&to)
 	}
 	return at.row.Load(), nil
 }
 
-// derive builds the row of st, which is of the automaton's generation.
+// derive builds the row of st, a state of the current generation.
 func (st *State) derive() error {
 	g := st.gen
 	g.space.spend(256)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// or is the strings of one of these. It takes the slice.
+// or returns the union of the sets. It overwrites the slice.
 func (s *Space) or(sets []Expr) Expr {
-	if len(sets) == 2 { // what derivatives mostly ask for
+	if len(sets) == 2 { // the common case in derivatives
 		switch a, b := sets[0], sets[1]; {
 		case a == b || b == Nothing:
 			return a
@@ -31,7 +31,7 @@ func (s *Space) or(sets []Expr) Expr {
 	return s.list(opOr, Nothing, args)
 }
 
-// and is the strings of all of these. It takes the slice.
+// and returns the intersection of the sets. It overwrites the slice.
 func (s *Space) and(sets []Expr) Expr {
 	if len(sets) == 2 && sets[0] == sets[1] {
 		return sets[0]
@@ -60,7 +60,7 @@ func (s *Space) and(sets []Expr) Expr {
 	return s.list(opAnd, Anything, args)
 }
 
-// list is the node of args, which are simplified; none makes the set none.
+// list returns the node of args, which are simplified, or none if there are no args.
 func (s *Space) list(o op, none Expr, args []Expr) Expr {
 	switch len(args) {
 	case 0:
@@ -83,7 +83,8 @@ func (s *Space) list(o op, none Expr, args []Expr) Expr {
 	return s.intern(n)
 }
 
-// flat is the sets with the arguments of those among them that are of o, ascending, each once.
+// flat replaces sets that are nodes of operation o by their arguments, and returns the result
+// sorted and without duplicates.
 func (s *Space) flat(sets []Expr, o op) []Expr {
 	args := sets
 	for i := 0; i < len(sets); i++ {
@@ -100,8 +101,8 @@ func (s *Space) flat(sets []Expr, o op) []Expr {
 	return slices.Compact(args)
 }
 
-// deny makes one complement of all those among args: of what combine makes of them. Where a
-// set and its complement are both there, what is left is combine of none.
+// deny merges all complements among args into one: the complement of their combination. If args
+// contains a set and its complement, it returns combine(nil) alone.
 func (s *Space) deny(args []Expr, combine func([]Expr) Expr) []Expr {
 	rest := args[:0]
 	var denied []Expr
@@ -125,7 +126,7 @@ func (s *Space) deny(args []Expr, combine func([]Expr) Expr) []Expr {
 	return slices.Insert(rest, at, e)
 }
 
-// A term is head and then tail.
+// A term is the sequence of head and tail.
 type term struct{ head, tail Expr }
 
 func (s *Space) term(e Expr) term {
@@ -135,8 +136,8 @@ func (s *Space) term(e Expr) term {
 	return term{e, Empty}
 }
 
-// factor joins alternatives: those that begin alike, bytes before one tail, and counts of one
-// body before one tail. What it makes is ascending.
+// factor merges alternatives: those with equal heads, and those with equal tails whose heads are
+// bytes or repetitions of the same body. The result is sorted.
 func (s *Space) factor(args []Expr) []Expr {
 	if len(args) > 1 && s.depth < maxFactor {
 		s.depth++
@@ -166,7 +167,7 @@ func (s *Space) factorTerms(args []Expr) []Expr {
 	slices.SortFunc(terms, func(a, b term) int {
 		return cmp.Or(cmp.Compare(a.head, b.head), cmp.Compare(a.tail, b.tail))
 	})
-	// Equal heads: one of them before all their tails.
+	// Merge terms with equal heads into one head before the union of the tails.
 	out := terms[:0]
 	for i := 0; i < len(terms); {
 		j := i + 1
@@ -184,7 +185,7 @@ func (s *Space) factorTerms(args []Expr) []Expr {
 		out = append(out, t)
 		i = j
 	}
-	// Equal tails: heads that are bytes become one, and so do counts of one body.
+	// Merge terms with equal tails: heads that are bytes, and repetitions of the same body.
 	terms = out
 	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(a.tail, b.tail) })
 	out = terms[:0]
@@ -203,7 +204,7 @@ func (s *Space) factorTerms(args []Expr) []Expr {
 	if hasEmpty {
 		args = append(args, Empty)
 	}
-	// A join may have made an alternative of alternatives, or two of the same.
+	// A merge may have produced a nested union, or duplicates.
 	for _, e := range args {
 		if s.nodes[e].op == opOr || s.nodes[e].op == opNot {
 			if e == Anything {
@@ -216,13 +217,14 @@ func (s *Space) factorTerms(args []Expr) []Expr {
 	return slices.Compact(args)
 }
 
-// joinHeads joins terms of one tail, in place. hasEmpty: the tail's alternatives include "".
+// joinHeads merges terms that have the same tail, in place. hasEmpty says that the union also
+// contains "".
 func (s *Space) joinHeads(terms []term, hasEmpty bool) []term {
 	if len(terms) == 1 && !hasEmpty {
 		return terms
 	}
 	var bytes ByteSet
-	first := -1 // of those that are bytes
+	first := -1 // index in out of the term whose head is bytes
 	out := terms[:0]
 	for _, t := range terms {
 		n := &s.nodes[t.head]
@@ -250,7 +252,8 @@ func (s *Space) joinHeads(terms []term, hasEmpty bool) []term {
 	return out
 }
 
-// joinCount widens the count of one of terms so that it covers e too.
+// joinCount widens the repetition of one of the terms to cover the repetition e. It reports
+// whether it could.
 func (s *Space) joinCount(terms []term, e Expr, hasEmpty bool) bool {
 	n := s.nodes[e]
 	lo := n.min
@@ -275,8 +278,7 @@ func (s *Space) joinCount(terms []term, e Expr, hasEmpty bool) bool {
 	return false
 }
 
-// meet joins the arguments of an and that begin with a byte: there is one of them at most
-// then.
+// meet merges those arguments of an intersection that begin with a single byte into one.
 func (s *Space) meet(args []Expr) []Expr {
 	if s.depth >= maxFactor {
 		return args

@@ -1,6 +1,8 @@
 package rx
 
-// Derive is what may follow b: the strings t for which e has b and then t.
+import "slices"
+
+// Derive returns the derivative of e by b: the strings t such that b followed by t is in e.
 func (s *Space) Derive(e Expr, b byte) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -8,7 +10,8 @@ func (s *Space) Derive(e Expr, b byte) Expr {
 	return d
 }
 
-// derive is the derivative of e by b, and bytes for which it is the same, b among them.
+// derive returns the derivative of e by b, and a set of bytes, b among them, that have the same
+// derivative.
 func (s *Space) derive(e Expr, b byte) (Expr, ByteSet) {
 	if s.err != nil {
 		return Nothing, AllBytes
@@ -34,6 +37,12 @@ func (s *Space) derive(e Expr, b byte) (Expr, ByteSet) {
 	}
 	if e == Anything {
 		return Anything, AllBytes
+	}
+	if n.op == opLeaf && len(n.steps) == 0 {
+		if s.deriveLeaf(e); s.err != nil {
+			return Nothing, AllBytes
+		}
+		n = &s.nodes[e]
 	}
 	for i := range n.steps {
 		if step := &n.steps[i]; step.on.Has(b) {
@@ -89,20 +98,27 @@ func (s *Space) deriveNew(n node, b byte) (Expr, ByteSet) {
 			left--
 		}
 		return s.concat(d, s.repeat(n.a, max(n.min-1, 0), left)), on
-	case opLeaf:
-		return s.deriveLeaf(s.leaves[n.a], b)
 	}
 	panic("rx: no such operation")
 }
 
-// deriveLeaf asks the automaton for all bytes at once.
-func (s *Space) deriveLeaf(l Leaf, b byte) (Expr, ByteSet) {
-	next := l.Next(b)
-	var on ByteSet
-	for i := range 256 {
-		if l.Next(byte(i)) == next {
-			on[i/64] |= 1 << (i % 64)
+// deriveLeaf computes the derivatives of a leaf by all bytes.
+func (s *Space) deriveLeaf(e Expr) {
+	l := s.leaves[s.nodes[e].a]
+	var next []Leaf
+	var steps []step
+	for b := range 256 {
+		to := l.Next(byte(b))
+		i := slices.Index(next, to)
+		if i < 0 {
+			i = len(next)
+			next, steps = append(next, to), append(steps, step{to: s.leaf(to)})
 		}
+		steps[i].on[b/64] |= 1 << (b % 64)
 	}
-	return s.leaf(next), on
+	if s.used += len(steps); s.used > s.limit {
+		s.fail()
+		return
+	}
+	s.nodes[e].steps = steps
 }

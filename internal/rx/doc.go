@@ -1,14 +1,14 @@
-// Package rx makes sets of byte strings: the regular ones, with intersection and
-// complement. A set is an expression, and what may follow a byte of it is another, its
-// derivative (Brzozowski 1964). An [Automaton] builds the derivatives that texts ask for,
-// and no others: counted repetitions cost what is read of them.
+// Package rx implements regular sets of byte strings, with intersection and complement. A
+// set is an expression. The strings that may follow a byte form another expression, the
+// derivative by that byte (Brzozowski 1964). An [Automaton] builds derivatives lazily, so a
+// counted repetition costs only as much as texts read of it.
 //
-// Expressions live in a [Space], which keeps one of each structure and simplifies as it
-// makes them. A Space holds a bounded number of them.
+// Expressions belong to a [Space], which interns them by structure and simplifies them as
+// it makes them. A Space holds a bounded number of expressions.
 package rx
 
 import "errors"
 
-// ErrTooLarge is returned where expressions or their derivatives would take more memory or
-// work than the space or automaton may use.
+// ErrTooLarge is returned if expressions or their derivatives would take more memory or
+// work than the limit of the space or automaton.
 var ErrTooLarge = errors.New("the expression is too large")

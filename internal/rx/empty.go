@@ -1,15 +1,15 @@
 package rx
 
-// IsEmpty reports whether e has no string. Where that cannot be found within the space's
-// limit, [Space.Err] is an error.
+// IsEmpty reports whether e has no string. If the space's limit does not suffice to tell,
+// [Space.Err] returns an error.
 func (s *Space) IsEmpty(e Expr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isEmpty(s.known(e))
 }
 
-// isEmpty follows derivatives from e until one is known to have strings. All that it came
-// through has none if there is no such one; otherwise those on the way to it have some.
+// isEmpty searches the derivatives of e for one that is known to have a string. If there is
+// none, all visited expressions are empty; else all on the path to it are not.
 func (s *Space) isEmpty(e Expr) bool {
 	if s.err != nil {
 		return true
@@ -55,7 +55,7 @@ func (s *Space) isEmpty(e Expr) bool {
 	return true
 }
 
-// settle is what can be told of e's fate without derivatives.
+// settle returns what can be told of e's fate without derivatives.
 func (s *Space) settle(e Expr) fate {
 	n := &s.nodes[e]
 	if n.fate != unknown {
@@ -91,7 +91,7 @@ func (s *Space) settle(e Expr) fate {
 	return n.fate
 }
 
-// settleParts is settle of a sequence.
+// settleParts is settle for a sequence.
 func (s *Space) settleParts(e Expr) fate {
 	all, length := inhabited, 0
 	for ; s.nodes[e].op == opConcat; e = s.nodes[e].b {

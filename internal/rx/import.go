@@ -1,13 +1,13 @@
 package rx
 
-// imports copies expressions of one space to another.
+// imports copies expressions from one space to another.
 type imports struct {
-	from, to *Space // both locked by the caller
+	from, to *Space // locked by the caller
 	made     map[Expr]Expr
 }
 
-// expr is the copy of e. Sequences are followed in a loop, all else is as deep as a
-// derivation may be.
+// expr returns the copy of e. It follows sequences in a loop, as they may be long. Other
+// expressions are at most maxHeight deep.
 func (m *imports) expr(e Expr) Expr {
 	if e <= Anything {
 		return e
@@ -37,7 +37,7 @@ func (m *imports) expr(e Expr) Expr {
 	return made
 }
 
-// node copies one that is no sequence. What was simplified stays as it is.
+// node copies a node that is not a sequence.
 func (m *imports) node(n *node) Expr {
 	switch n.op {
 	case opBytes:

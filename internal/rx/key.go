@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// A Key stands for the structure of a state's lexemes, whatever their space and numbers.
+// A Key identifies the structure of a state's lexemes, independent of their space and IDs.
 type Key [32]byte
 
-// Key is the state's structure as far as strings of at most window bytes can tell: states of
-// equal keys read them alike, lexeme by lexeme. Counts beyond window are alike. It is
-// false where there is a [Leaf] that has no key.
+// Key returns a key of the state's structure. States with equal keys read strings of at most
+// window bytes alike, lexeme by lexeme; counts above window are not distinguished. It returns
+// false if the state contains a [Leaf] without a key.
 func (st *State) Key(window int) (Key, bool) {
 	a := st.automaton
 	a.mu.Lock()
@@ -30,12 +30,12 @@ func (st *State) Key(window int) (Key, bool) {
 		buf = append(buf, key[:]...)
 	}
 	if k.failed {
-		delete(st.gen.keys, window) // they hold keys that stand for nothing
+		delete(st.gen.keys, window) // some of its keys are not valid
 	}
 	return sha256.Sum256(buf), !k.failed
 }
 
-// keys finds the keys of expressions.
+// keys computes the keys of expressions.
 type keys struct {
 	space  *Space
 	window int
@@ -44,8 +44,8 @@ type keys struct {
 	failed bool
 }
 
-// of is the key of e. Within an intersection or a complement counts matter however large they
-// are, and near says that e is in none.
+// of returns the key of e. Inside an intersection or a complement, counts matter however
+// large they are; near says that e is outside of both.
 func (k *keys) of(e Expr, near bool) Key {
 	known := k.known
 	if !near {
@@ -54,7 +54,7 @@ func (k *keys) of(e Expr, near bool) Key {
 		}
 		known = k.exact
 	}
-	// A sequence is followed in a loop: it may be long.
+	// Follow sequences in a loop, as they may be long.
 	var parts []Expr
 	for k.space.nodes[e].op == opConcat {
 		if _, ok := known[e]; ok {

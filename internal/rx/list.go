@@ -2,8 +2,8 @@ package rx
 
 const maxListed = 1 << 16 // bytes of one string
 
-// List is all strings of e, in ascending order. It is false where they are more than limit, or
-// one of them is longer than 64 KiB.
+// List returns all strings of e in ascending order. It returns false if e has more than limit
+// strings, or one longer than 64 KiB.
 func (s *Space) List(e Expr, limit int) ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,8 @@ type lister struct {
 	found  []string
 }
 
-// walk adds the strings that begin with l.prefix and go on with one of e, which has some. To
-// come back to a set on the way through it is to have no end of strings.
+// walk adds l.prefix followed by each string of e, which is not empty. A set that is met again
+// on the path to itself has infinitely many strings.
 func (l *lister) walk(e Expr) bool {
 	s := l.s
 	if l.path[e] || len(l.prefix) > maxListed {

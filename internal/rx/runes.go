@@ -2,10 +2,11 @@ package rx
 
 import "unicode/utf8"
 
-// A RuneRange is the code points from Lo to Hi.
+// A RuneRange is the code points from Lo to Hi, both included.
 type RuneRange struct{ Lo, Hi rune }
 
-// Runes is the UTF-8 of one code point of the ranges. Surrogates have none.
+// Runes returns the UTF-8 encodings of single code points of the ranges. Surrogates are left out,
+// as they have none.
 func (s *Space) Runes(ranges ...RuneRange) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +26,7 @@ func (s *Space) Runes(ranges ...RuneRange) Expr {
 	return s.or(sequences)
 }
 
-// lastOfLength is the last code point whose UTF-8 is as long as that of r.
+// lastOfLength returns the last code point whose encoding is as long as that of r.
 func lastOfLength(r rune) rune {
 	switch {
 	case r < 1<<7:
@@ -38,9 +39,9 @@ func lastOfLength(r rune) rune {
 	return utf8.MaxRune
 }
 
-// utf8 appends the sequences of the code points from lo to hi, which are of one length.
+// utf8 appends the encodings of the code points from lo to hi, all of one length.
 func (s *Space) utf8(lo, hi rune, to *[]Expr) {
-	// Split where a continuation byte does not run through all its values.
+	// Split the range where a continuation byte does not take all its values.
 	for bits := 6; bits <= 18 && lo >= 1<<7; bits += 6 {
 		low := rune(1)<<bits - 1
 		if lo&^low == hi&^low {

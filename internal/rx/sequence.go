@@ -2,7 +2,7 @@ package rx
 
 import "math"
 
-// concat is a string of a and then one of b.
+// concat returns the concatenation of a and b.
 func (s *Space) concat(a, b Expr) Expr {
 	switch {
 	case a == Nothing || b == Nothing || s.err != nil:
@@ -29,8 +29,8 @@ func (s *Space) concat(a, b Expr) Expr {
 	return s.pair(a, b)
 }
 
-// concatParts is concat where a is a sequence: its parts go before b one by one, unless they
-// are too many.
+// concatParts is concat for a sequence a: it prepends the parts of a to b one by one, unless
+// they are too many.
 func (s *Space) concatParts(a, b Expr) Expr {
 	var parts []Expr
 	for e := a; ; e = s.nodes[e].b {
@@ -53,7 +53,7 @@ func (s *Space) concatParts(a, b Expr) Expr {
 	return b
 }
 
-// join is a and then b as one repetition, where both are of one thing.
+// join returns the concatenation of a and b as one repetition, if both repeat the same body.
 func (s *Space) join(a, b Expr) (Expr, bool) {
 	body, n, m := s.counts(a)
 	other, k, l := s.counts(b)
@@ -69,7 +69,7 @@ func (s *Space) join(a, b Expr) (Expr, bool) {
 	return s.repeat(body, n+k, m+l), true
 }
 
-// counts is e as a repetition.
+// counts returns e as a repetition of a body.
 func (s *Space) counts(e Expr) (body Expr, min, max int) {
 	if n := &s.nodes[e]; n.op == opRepeat {
 		return n.a, n.min, n.max
@@ -89,7 +89,7 @@ func (s *Space) pair(a, b Expr) Expr {
 	return s.intern(node{op: opConcat, a: a, b: b, nullable: x.nullable && y.nullable, plain: x.plain && y.plain, height: height + 1})
 }
 
-// repeat is from lo to hi strings of e; hi < 0 is no bound.
+// repeat returns the concatenations of lo to hi strings of e; hi < 0 means no upper bound.
 func (s *Space) repeat(e Expr, lo, hi int) Expr {
 	lo, hi = max(lo, 0), max(hi, -1)
 	switch {

@@ -18,13 +18,13 @@ const (
 	Anything             // every string
 )
 
-// A Leaf is a state of an automaton of one's own: a small comparable value. Every state from
-// which no accepting one can be reached is nil. A Leaf that has a method Key() string shares
-// what is kept about expressions with equal keys and types.
+// A Leaf is a state of an automaton that the caller implements: a small comparable value. A
+// state from which no accepting state can be reached must be nil. If a Leaf has a method
+// Key() string, leaves of the same type with equal keys share cached results.
 type Leaf interface {
-	// Next is the state after b; nil where no string goes on so.
+	// Next returns the state after b, or nil if no string continues with b.
 	Next(b byte) Leaf
-	// Accepts reports whether a string may end here.
+	// Accepts reports whether a string may end in this state.
 	Accepts() bool
 }
 
@@ -46,13 +46,13 @@ const (
 type node struct {
 	op       op
 	nullable bool
-	plain    bool // built without And, Not: then it is a set with strings
+	plain    bool // made without And and Not, so that it has a string
 	height   uint16
 	a, b     Expr
 	min, max int
 	args     []Expr // ascending
-	chain    Expr   // the next of equal hash
-	steps    []step // derivatives known
+	chain    Expr   // the next node with the same hash
+	steps    []step // known derivatives
 	fate     fate
 }
 
@@ -61,7 +61,7 @@ type step struct {
 	to Expr
 }
 
-// fate is what is known of whether a set has strings.
+// A fate says whether a set is known to have a string.
 type fate uint8
 
 const (
@@ -71,12 +71,12 @@ const (
 )
 
 const (
-	maxHeight = 4000 // how deep a derivation recurses
-	maxFactor = 500  // how deep constructors look for what alternatives share
-	maxFlat   = 256  // how long a sequence at the front of another becomes a part of it
+	maxHeight = 4000 // recursion depth of a derivation
+	maxFactor = 500  // recursion depth of the search for common prefixes of alternatives
+	maxFlat   = 256  // parts of a sequence that concat merges into the sequence after it
 )
 
-// A Space holds expressions. Many goroutines may use it at once.
+// A Space holds expressions. It is safe for concurrent use.
 type Space struct {
 	mu     sync.Mutex
 	limit  int
@@ -87,11 +87,11 @@ type Space struct {
 	table  map[uint64]Expr // hash to the first of its chain
 	sets   []ByteSet
 	leaves []Leaf
-	depth  int // of constructors that call each other
+	depth  int // recursion depth of the constructors
 	buffer []byte
 }
 
-// NewSpace makes one that holds about limit expressions, derivatives counted.
+// NewSpace returns a Space that holds about limit expressions, including derivatives.
 func NewSpace(limit int) *Space {
 	s := &Space{limit: limit, table: map[uint64]Expr{}}
 	s.nodes = append(s.nodes,
@@ -101,28 +101,29 @@ func NewSpace(limit int) *Space {
 	return s
 }
 
-// Err is nil, or says that the space was too small. Then what it made since is void.
+// Err returns [ErrTooLarge] if the space has reached its limit. Expressions made since then are
+// not valid.
 func (s *Space) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Len is the number of expressions in s.
+// Len returns the number of expressions in s.
 func (s *Space) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.nodes)
 }
 
-// Bytes is the strings of one byte of the set.
+// Bytes returns the strings of one byte of the set.
 func (s *Space) Bytes(set ByteSet) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes(set)
 }
 
-// Literal is the string text alone.
+// Literal returns the set with the single string text.
 func (s *Space) Literal(text string) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,7 @@ func (s *Space) Literal(text string) Expr {
 	return e
 }
 
-// Concat is a string of each, one after the other.
+// Concat returns the concatenation of the parts.
 func (s *Space) Concat(parts ...Expr) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,35 +145,35 @@ func (s *Space) Concat(parts ...Expr) Expr {
 	return e
 }
 
-// Or is the strings that one of the sets has.
+// Or returns the union of the sets.
 func (s *Space) Or(sets ...Expr) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.or(s.allKnown(sets))
 }
 
-// And is the strings that all of the sets have; [Anything] of none.
+// And returns the intersection of the sets, or [Anything] if there are none.
 func (s *Space) And(sets ...Expr) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.and(s.allKnown(sets))
 }
 
-// Not is the strings that e has not.
+// Not returns the complement of e.
 func (s *Space) Not(e Expr) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.not(s.known(e))
 }
 
-// Repeat is from min to max strings of e, one after the other; max < 0 is no bound.
+// Repeat returns the concatenations of min to max strings of e; max < 0 means no upper bound.
 func (s *Space) Repeat(e Expr, min, max int) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repeat(s.known(e), min, max)
 }
 
-// Leaf is the strings that the automaton accepts from l on. A nil l has none.
+// Leaf returns the strings that the automaton accepts from l on; [Nothing] if l is nil.
 func (s *Space) Leaf(l Leaf) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,7 @@ func (s *Space) Nullable(e Expr) bool {
 	return s.nodes[s.known(e)].nullable
 }
 
-// known is e, or Nothing where this space has no such expression.
+// known returns e, or Nothing if the space has no such expression.
 func (s *Space) known(e Expr) Expr {
 	if int(e) >= len(s.nodes) {
 		s.fail()
@@ -208,7 +209,7 @@ func (s *Space) fail() Expr {
 	return Nothing
 }
 
-// spend counts work that makes no expression.
+// spend counts work that does not create an expression.
 func (s *Space) spend(n int) {
 	if s.work += n; s.work > 64*s.limit+1<<20 {
 		s.fail()
@@ -217,7 +218,7 @@ func (s *Space) spend(n int) {
 
 var seed = maphash.MakeSeed()
 
-// intern is the node's expression: one that s has, or a new one.
+// intern returns the expression of n, a new one if s has no equal node.
 func (s *Space) intern(n node) Expr {
 	if s.err != nil {
 		return Nothing

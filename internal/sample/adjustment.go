@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// An Adjustment is what is known of one token of the vocabulary when another one is
-// to be chosen. The penalties of [Params] act on tokens that have one.
+// An Adjustment holds what sampling must know of one token of the vocabulary. The penalties of
+// [Params] act only on tokens with an adjustment.
 type Adjustment struct {
 	Token  int32
 	Bias   float32 // added to the token's logit; -Inf forbids the token
@@ -14,9 +14,9 @@ type Adjustment struct {
 	Prompt bool    // the token is in the prompt
 }
 
-// ValidateAdjustments reports the first of list that is not one of a vocabulary of
-// vocab tokens or not in its place: they ascend by Token, no token twice. The error
-// wraps [ErrAdjustment].
+// ValidateAdjustments returns an error for the first adjustment whose values are out of range,
+// whose token is outside the vocabulary, or which is out of order: tokens must ascend, without
+// duplicates. The error wraps [ErrAdjustment].
 func ValidateAdjustments(list []Adjustment, vocab int) error {
 	last := int32(-1)
 	for i := range list {
@@ -36,11 +36,12 @@ func ValidateAdjustments(list []Adjustment, vocab int) error {
 	return nil
 }
 
-// adjust returns logits as list and the penalties of p make them, in memory of the
-// sampler where that changes any. What is not finite stays as it is, to be found.
+// adjust returns logits after the biases of list and the penalties of p. The result is in the
+// sampler's memory if any logit changes. Logits that are not finite stay as they are, to be found
+// later.
 func (s *Sampler) adjust(logits []float32, p *Params, list []Adjustment, last int32) []float32 {
 	if last >= 0 && !p.Penalizes() {
-		last = -1 // that it was chosen does not matter
+		last = -1 // penalties do not use the counts
 	}
 	if len(list) == 0 && last < 0 {
 		return logits
@@ -61,8 +62,8 @@ func (s *Sampler) adjust(logits []float32, p *Params, list []Adjustment, last in
 	return s.adjusted
 }
 
-// of is what becomes of a logit of the model. Conversions around a product keep the
-// compiler from fusing it.
+// of returns the model's logit after a's bias and the penalties of p. Conversions around a product
+// keep the compiler from fusing it.
 func (a *Adjustment) of(logit float32, p *Params) float32 {
 	if !(logit >= -math.MaxFloat32 && logit <= math.MaxFloat32) {
 		return logit
@@ -85,10 +86,10 @@ func (a *Adjustment) of(logit float32, p *Params) float32 {
 	return logit
 }
 
-// finite is the finite number next to v, which is not NaN.
+// finite returns the finite number nearest to v, which must not be NaN.
 func finite(v float32) float32 { return max(-math.MaxFloat32, min(v, math.MaxFloat32)) }
 
-// countForbidden returns how many of the tokens that mask allows a bias forbids.
+// countForbidden returns how many tokens that mask allows are forbidden by a bias.
 func countForbidden(mask []uint32, list []Adjustment) int {
 	n := 0
 	for i := range list {

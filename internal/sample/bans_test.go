@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A token that a bias of -Inf forbids is chosen as seldom as one that a mask forbids, and
-// all others as often: token for token, whatever else is asked for, error for error.
+// A bias of -Inf has the same effect as a mask: the same tokens and the same errors, whatever the
+// other parameters.
 func TestBansAreMasks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 4))
 	maybe := func(v float32) float32 { return v * float32(rng.IntN(2)) }
@@ -57,7 +57,7 @@ func TestBansAreMasks(t *testing.T) {
 				continue
 			}
 			less[i/32] &^= 1 << (i % 32)
-			if rng.IntN(2) == 0 { // what else is said of it does not matter
+			if rng.IntN(2) == 0 { // a forbidden token's other fields do not matter
 				left = append(left, a)
 			}
 			a.Bias = negInf

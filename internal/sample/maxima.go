@@ -9,12 +9,12 @@ import (
 // Block is the number of logits that share a maximum.
 const Block = 64
 
-// Maxima writes to dst[b] the largest of block b of logits, which begins at b*Block,
-// the last block being as long as it is, and reports whether all logits are finite;
-// if not, it does not matter what dst holds. len(dst) is the number of blocks.
+// Maxima writes the maximum of each block of logits to dst and reports whether all logits are
+// finite. Block b begins at b*Block; the last block may be shorter. len(dst) is the number of
+// blocks. If a logit is not finite, dst is undefined.
 type Maxima func(dst, logits []float32) bool
 
-// MaximaOf is a [Maxima] in plain Go: what others must do.
+// MaximaOf is the [Maxima] in plain Go, which defines the result.
 func MaximaOf(dst, logits []float32) bool {
 	for b := range dst {
 		block := logits[b*Block : min(len(logits), (b+1)*Block)]
@@ -32,8 +32,8 @@ func MaximaOf(dst, logits []float32) bool {
 	return true
 }
 
-// findMaxima sets s.maxima to the largest allowed logit of each block, -Inf where there
-// is none, and checks all logits, also those that the mask forbids.
+// findMaxima sets s.maxima to the largest allowed logit of each block, or -Inf. It checks all
+// logits, also those that the mask forbids.
 func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 	blocks := (len(logits) + Block - 1) / Block
 	if cap(s.maxima) < blocks {
@@ -64,8 +64,8 @@ func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 	return nil
 }
 
-// maskMaxima finds the maxima again of those blocks in which mask forbids tokens. All
-// logits are finite.
+// maskMaxima recomputes the maxima of blocks in which mask forbids tokens. All logits must be
+// finite.
 func (s *Sampler) maskMaxima(logits []float32, mask []uint32) {
 	for b := range s.maxima {
 		block := logits[b*Block : min(len(logits), (b+1)*Block)]

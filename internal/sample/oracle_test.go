@@ -30,9 +30,9 @@ func ranked(logits []float32, mask []uint32) []int {
 	return ids
 }
 
-// adjustedByDefinition are the logits that a choice is made from. An operation in
-// float64 and one rounding to float32 are the operation in float32, whose operands have
-// less than half of the digits.
+// adjustedByDefinition returns the logits after adjustments. An operation in float64 followed by
+// one rounding to float32 equals the operation in float32, because float32 has less than half the
+// digits of float64.
 func adjustedByDefinition(logits []float32, p *Params, list []Adjustment, last int32) []float32 {
 	round := func(v float64) float64 {
 		if r := float32(v); !math.IsInf(float64(r), 0) {
@@ -76,7 +76,7 @@ func adjustedByDefinition(logits []float32, p *Params, list []Adjustment, last i
 	return adjusted
 }
 
-// typicalByDefinition are those of ids that typical keeps, in their order.
+// typicalByDefinition returns the tokens of ids that typical keeps, in their order.
 func typicalByDefinition(logits []float32, ids []int, p *Params, s scale) []int {
 	information := map[int]*big.Int{}
 	a, w := new(big.Int), new(big.Int)
@@ -113,8 +113,8 @@ func typicalByDefinition(logits []float32, ids []int, p *Params, s scale) []int 
 	return slices.DeleteFunc(ids, func(id int) bool { return !kept[id] })
 }
 
-// byDefinition chooses by the package comment's definition, word for word: it
-// sorts everything and multiplies in exact rationals.
+// byDefinition chooses a token by the package comment's definition, word for word: it sorts
+// everything and multiplies in exact rationals.
 func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 	ids := ranked(logits, mask)
 	if p.Temperature == 0 {
@@ -147,7 +147,7 @@ func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 		ids = ids[:n]
 	}
 	if p.MinP > 0 {
-		want := share(p.MinP, weight(ids[0])) // the largest that was kept
+		want := share(p.MinP, weight(ids[0])) // the largest weight kept so far
 		ids = slices.DeleteFunc(ids, func(id int) bool { return weight(id).Cmp(want) < 0 })
 	}
 	u := new(big.Rat).SetUint64(uniform(p.Seed, p.Choice, uint64(pos)))
@@ -155,7 +155,7 @@ func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 	t := u.Mul(u, total())
 	sum := new(big.Rat)
 	for _, id := range ids {
-		// Against t itself: it exceeds no whole number that its floor does not.
+		// Compares with t itself: an integer that exceeds floor(t) also exceeds t.
 		if sum.Add(sum, weight(id)).Cmp(t) > 0 {
 			return id
 		}
@@ -163,9 +163,9 @@ func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 	panic("the running sum never exceeded its target")
 }
 
-// inFloat64 returns the tokens that ordinary floating-point sampling, with
-// math.Exp and probabilities that sum to 1, may choose for the same random number:
-// usually one, more where a filter's bound or the draw lies within slack.
+// inFloat64 returns the tokens that ordinary floating-point sampling, with math.Exp and
+// probabilities that sum to 1, may choose for the same random number: usually one; more if a
+// filter's bound or the random number is within slack.
 func inFloat64(logits []float32, p *Params, mask []uint32, pos int) map[int]bool {
 	const slack = 1e-9
 	all := ranked(logits, mask)
@@ -220,8 +220,8 @@ func inFloat64(logits []float32, p *Params, mask []uint32, pos int) map[int]bool
 	return may
 }
 
-// drawLength draws 1 to longest, as likely long as short. A slice of rapid's own
-// choice rarely has more than ten elements.
+// drawLength draws 1 to longest, long and short ones equally likely. rapid's own slices rarely have
+// more than ten elements.
 func drawLength(t *rapid.T, longest int) int {
 	lengths := []int{1, 2, 3, 31, 32, 33}
 	for n := 50; n <= longest; n += 25 {
@@ -230,8 +230,8 @@ func drawLength(t *rapid.T, longest int) int {
 	return rapid.SampledFrom(lengths).Draw(t, "length")
 }
 
-// drawAdjustments draws a list for a vocabulary and the token that was chosen last. The
-// token keep is not forbidden.
+// drawAdjustments draws a list of adjustments for a vocabulary and the token that was chosen last.
+// The token keep is not forbidden.
 func drawAdjustments(t *rapid.T, vocab, keep int) (list []Adjustment, last int32) {
 	bias := rapid.OneOf(
 		rapid.Float32Range(-10, 10), rapid.Just(float32(0)),
@@ -294,7 +294,7 @@ func drawCase(t *rapid.T) (logits []float32, p *Params, mask []uint32, pos int) 
 	return logits, p, mask, rapid.Int().Draw(t, "pos")
 }
 
-// Adjustments of every kind, typical and everything beside them.
+// Adjustments of every kind, with typical sampling and all other filters.
 func TestAdjustedTokenFollowsTheDefinition(t *testing.T) {
 	var s Sampler
 	rapid.Check(t, func(t *rapid.T) {
@@ -320,8 +320,8 @@ func TestAdjustedTokenFollowsTheDefinition(t *testing.T) {
 	})
 }
 
-// Locally typical sampling as its authors have it, in float64: where neither two
-// distances nor a sum and its bound are too close to tell, the same tokens are kept.
+// Typical sampling keeps the same tokens as the authors' definition in float64, unless two
+// distances, or a sum and its bound, are too close to tell.
 func TestTypicalIsLocallyTypical(t *testing.T) {
 	var s Sampler
 	told := 0
@@ -373,7 +373,7 @@ func TestTypicalIsLocallyTypical(t *testing.T) {
 		}
 	})
 	if told == 0 {
-		t.Error("there was nothing to tell")
+		t.Error("every case was too close to tell")
 	}
 }
 
@@ -398,8 +398,8 @@ func TestTokenFollowsTheDefinition(t *testing.T) {
 	})
 }
 
-// A vocabulary large enough for the shortcuts, its logits in orders that suit them
-// and that do not.
+// A vocabulary large enough for the shortcuts, with logits in orders that help them and orders that
+// do not.
 func TestTokenOfALargeVocabulary(t *testing.T) {
 	const vocab = 4000
 	ascending := make([]float32, vocab)
@@ -412,7 +412,7 @@ func TestTokenOfALargeVocabulary(t *testing.T) {
 	for i := range scattered {
 		scattered[i] = ascending[i*1237%vocab]
 	}
-	teeth := make([]float32, vocab) // the largest are never, or always, every 16th
+	teeth := make([]float32, vocab) // every 16th is the largest, or never
 	steps := make([]float32, vocab) // many equals
 	lonely := make([]float32, vocab)
 	for i := range vocab {

@@ -5,32 +5,30 @@ import (
 	"math"
 )
 
-// Params are one request's wishes. The zero Params is greedy. The penalties and
-// then the filters are applied in the order of the fields, each to what the one
-// before it left, and every filter leaves at least one token; package sample's
-// comment defines them exactly.
+// Params are one request's sampling parameters. The zero Params is greedy. The penalties and then
+// the filters apply in the order of the fields, each to the result of the one before it. Every
+// filter leaves at least one token. The package comment defines them exactly.
 type Params struct {
 	// Repetition divides the positive logits of tokens that are in the prompt or
 	// were chosen, and multiplies their negative ones (Keskar et al., "CTRL", 2019).
 	// 0 and 1 change nothing.
 	Repetition float32
-	// Frequency is subtracted from a token's logit as often as the token was
-	// chosen, and Presence once where it was chosen at all, as in OpenAI's
-	// interface. 0 changes nothing.
+	// Frequency is subtracted from a token's logit once for each time that the token was chosen,
+	// Presence once if it was chosen at all, as in OpenAI's API. 0 changes nothing.
 	Frequency, Presence float32
-	// Temperature divides the logits: below 1 the likely tokens become likelier,
-	// above 1 less so. 0 is greedy: the largest logit, and the lowest id among
-	// equals; nothing below matters then.
+	// Temperature divides the logits. Below 1 the likely tokens become likelier, above 1 less
+	// likely. 0 is greedy: it chooses the largest logit, the lowest id among equals, and ignores
+	// the following fields.
 	Temperature float32
 	// TopK keeps the k likeliest tokens. 0 keeps all.
 	TopK int
-	// Typical keeps the fewest tokens whose probabilities add up to at least this,
-	// of those first whose information is nearest to what a choice is expected to
-	// carry (Meister et al., "Locally Typical Sampling", 2023). 0 and 1 keep all.
+	// Typical keeps the fewest tokens whose probabilities add up to at least this, beginning with
+	// those whose information is nearest to its expected value (Meister et al., "Locally Typical
+	// Sampling", 2023). 0 and 1 keep all.
 	Typical float32
-	// TopP keeps the fewest likeliest tokens whose probabilities add up to at
-	// least this (nucleus sampling; Holtzman et al., "The Curious Case of Neural
-	// Text Degeneration", 2020). 0 and 1 keep all.
+	// TopP keeps the fewest tokens whose probabilities add up to at least this, likeliest first
+	// (nucleus sampling; Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020). 0
+	// and 1 keep all.
 	TopP float32
 	// MinP keeps the tokens at least this many times as probable as the likeliest
 	// one (Nguyen et al., "Turning Up the Heat", 2024). 0 keeps all.
@@ -41,15 +39,15 @@ type Params struct {
 	Choice uint32
 }
 
-// Repeats reports whether it matters which tokens the prompt has.
+// Repeats reports whether the repetition penalty is on, which needs the tokens of the prompt.
 func (p *Params) Repeats() bool { return p.Repetition != 0 && p.Repetition != 1 }
 
-// Penalizes reports whether it matters which tokens were chosen.
+// Penalizes reports whether any penalty is on, which needs the tokens chosen so far.
 func (p *Params) Penalizes() bool { return p.Repeats() || p.Frequency != 0 || p.Presence != 0 }
 
-// The ranges of penalties are far wider than what is of use: OpenAI's penalties end
-// at 2 and logits rarely reach 100, so that the largest ones forbid a token or force
-// it. Whoever needs more has a unit or a sign wrong, and is told.
+// The ranges of penalties are far wider than useful: OpenAI's penalties end at 2 and logits rarely
+// reach 100, so that the largest penalties forbid a token or force it. A value beyond them is
+// probably a wrong unit or sign.
 const (
 	leastRepetition = 0.01
 	mostRepetition  = 100
@@ -63,7 +61,7 @@ func (p *Params) Validate() error {
 	if p == nil {
 		return nil
 	}
-	// The comparisons are written so that NaN fails them.
+	// NaN fails these comparisons.
 	if !(p.Repetition == 0 || p.Repetition >= leastRepetition && p.Repetition <= mostRepetition) {
 		return fmt.Errorf("sample: Repetition is %v: %w: want %v to %v, or 0 (0 and 1 change nothing)", p.Repetition, ErrParams, leastRepetition, mostRepetition)
 	}

@@ -2,10 +2,10 @@ package sample
 
 import "math/bits"
 
-// philox is Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror
-// and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten rounds of
-// a keyed bijection on 128 bits. It has no state, so the number for a position
-// can be had without the numbers before it.
+// philox returns Philox4x32-10 of counter and key, the counter-based generator of Salmon, Moraes,
+// Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: ten rounds of a keyed
+// bijection on 128 bits. It has no state, so the number for a position does not require the numbers
+// before it.
 func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	const (
 		multiplier0, multiplier1 = 0xD2511F53, 0xCD9E8D57
@@ -21,8 +21,8 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// uniform returns 64 random bits for the token at position pos of an answer. Key
-// and counter are the whole of a choice's identity; the counter's last word is 0.
+// uniform returns 64 random bits for the token at position pos of an answer. Key and counter
+// together identify the token; the counter's last word is 0.
 func uniform(seed uint64, choice uint32, pos uint64) uint64 {
 	r := philox(
 		[4]uint32{uint32(pos), uint32(pos >> 32), choice, 0},

@@ -2,7 +2,7 @@ package sample
 
 import "testing"
 
-// The known answers that the authors publish with Random123 1.14 (kat_vectors).
+// The known answers published by the authors with Random123 1.14 (kat_vectors).
 func TestPhiloxKnownAnswers(t *testing.T) {
 	const ones = 0xffffffff
 	for _, test := range []struct {
@@ -29,7 +29,7 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 	}
 }
 
-// Every bit of seed, choice and position must reach the generator.
+// Every bit of seed, choice and position reaches the generator.
 func TestUniformDependsOnEveryBit(t *testing.T) {
 	seen := map[uint64]string{uniform(0, 0, 0): "nothing set"}
 	note := func(u uint64, what string) {

@@ -2,22 +2,21 @@ package sample
 
 import "math"
 
-// LogProbability is the natural logarithm of token id's probability under the
-// softmax of logits [vocab], as the model means it: before adjustments, masks,
-// temperature and filters, so that it tells how likely the model held a token however
-// that was chosen. The logits are those for which [Sampler.Token] returned a token, and
-// id is one of the vocabulary's.
+// LogProbability returns the natural logarithm of token id's probability under the softmax of
+// logits [vocab], the model's output before adjustments, masks, temperature and filters. It tells
+// how likely the token was to the model, however it was chosen. [Sampler.Token] must have returned
+// a token for the logits, and id must be in the vocabulary.
 //
-// It is l - m - log(sum of exp(l' - m)) in float64, l being the token's logit, m the
-// largest and l' each in ascending id. Unlike a choice it is not defined to the bit:
-// a device may add in another order.
+// It is l - m - log(sum of exp(l' - m)) in float64, where l is the token's logit, m the largest,
+// and l' each logit in ascending id. It is not defined to the bit: a device may add in another
+// order.
 func LogProbability(logits []float32, id int32) float64 {
 	top, logSum := softmax(logits)
 	return float64(logits[id]) - top - logSum
 }
 
-// softmax returns the largest of logits and the logarithm of the sum of what they
-// become when that is subtracted and they are exponentiated.
+// softmax returns the largest logit top and the logarithm of the sum of exp(l - top) over all
+// logits l.
 func softmax(logits []float32) (top, logSum float64) {
 	top = math.Inf(-1)
 	for _, v := range logits {

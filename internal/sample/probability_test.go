@@ -25,7 +25,7 @@ func TestLogProbability(t *testing.T) {
 		{"far above", []float32{3000, 2999, 0}, 1, -1 - math.Log1p(math.Exp(-1))},
 		{"far below", []float32{-3000, -3000}, 0, -math.Ln2},
 		{"hardly likely", []float32{5, -995, 5}, 1, -1000 - math.Ln2},
-		{"beside those never chosen", []float32{1, negInf, 1, negInf}, 2, -math.Ln2},
+		{"with logits of -Inf", []float32{1, negInf, 1, negInf}, 2, -math.Ln2},
 		{"never chosen", []float32{1, negInf}, 1, math.Inf(-1)},
 	} {
 		got := sample.LogProbability(test.logits, test.id)

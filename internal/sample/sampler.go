@@ -6,29 +6,27 @@ import (
 	"math/bits"
 )
 
-// A Sampler chooses tokens. It holds nothing but scratch memory, some 36 bytes
-// per token of the largest vocabulary seen: what it returns depends on the
-// arguments alone. The zero Sampler is ready. It must not be used by two
-// goroutines at once, and allocates only when a vocabulary is larger than those
-// before.
+// A Sampler chooses tokens. It holds only scratch memory, about 36 bytes per token of the largest
+// vocabulary so far: results depend on the arguments alone. The zero Sampler is ready to use. It
+// must not be used concurrently. It allocates only for a vocabulary larger than all before.
 type Sampler struct {
-	Maxima Maxima // nil means [MaximaOf]
+	Maxima Maxima // nil: [MaximaOf]
 
-	adjusted   []float32 // logits, where some are adjusted
+	adjusted   []float32 // logits after adjustments, if there are any
 	maxima     []float32 // of the allowed logits, by block
 	candidates []candidate
 	selector   selector
 }
 
-// Token chooses the token at absolute position pos of a sequence. logits [vocab]
-// are the model's output for it and are not changed. mask, when not nil, has bit
-// i%32 of word i/32 set for each allowed token i; bits past the vocabulary do not
-// matter. adjustments are those of [ValidateAdjustments]; last, when not negative, is a
-// token that was chosen once more than they say. A nil p is greedy.
+// Token chooses the token at absolute position pos of a sequence. logits [vocab] are the model's
+// output for it and are not changed. mask, if not nil, has bit i%32 of word i/32 set for each
+// allowed token i; bits past the vocabulary are ignored. adjustments must pass
+// [ValidateAdjustments]. last, if not negative, is a token that was chosen once more than they
+// count. A nil p is greedy.
 //
-// A logit of -Inf is a token that is never chosen. The errors wrap [ErrParams],
-// [ErrAdjustment], [ErrShape], [ErrNotFinite] and [ErrEmptyMask]; a NaN or +Inf counts
-// also where the token is forbidden, since the whole output is suspect then.
+// A token with a logit of -Inf is never chosen. The errors wrap [ErrParams], [ErrAdjustment],
+// [ErrShape], [ErrNotFinite] and [ErrEmptyMask]. A NaN or +Inf is an error even if the token is
+// forbidden, because it makes the whole output suspect.
 func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, adjustments []Adjustment, last int32, pos int) (int32, error) {
 	if p == nil {
 		p = &Params{}
@@ -79,7 +77,7 @@ func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, adjustments 
 	return s.selector.crossing(c, t+1).id(), nil
 }
 
-// checkShape checks the lengths of logits and mask.
+// checkShape validates the lengths of logits and mask.
 func checkShape(logits []float32, mask []uint32) error {
 	if len(logits) == 0 {
 		return fmt.Errorf("sample: there are no logits: %w: want one for each token of the vocabulary", ErrShape)
@@ -93,8 +91,8 @@ func checkShape(logits []float32, mask []uint32) error {
 	return nil
 }
 
-// largest returns the allowed token with the largest logit, the lowest id among
-// equals, and checks all logits on the way. It leaves s.maxima for likeliest.
+// largest returns the allowed token with the largest logit, the lowest id among equals. It checks
+// all logits, and sets s.maxima for likeliest.
 func (s *Sampler) largest(logits []float32, mask []uint32, adjustments []Adjustment) (int32, error) {
 	if err := s.findMaxima(logits, mask); err != nil {
 		return 0, err
@@ -118,7 +116,7 @@ func (s *Sampler) largest(logits []float32, mask []uint32, adjustments []Adjustm
 	return int32(found), nil
 }
 
-// weighted returns the allowed tokens that have a weight, in ascending id.
+// weighted returns the allowed tokens with a weight above 0, in ascending id.
 func (s *Sampler) weighted(logits []float32, mask []uint32, sc scale) []candidate {
 	c := s.empty(len(logits))
 	for i, v := range logits {
@@ -132,11 +130,11 @@ func (s *Sampler) weighted(logits []float32, mask []uint32, sc scale) []candidat
 	return c
 }
 
-// likeliest returns the k likeliest of the allowed tokens, or all where there are
-// no more, in ascending id and each with the weight 1. s.maxima are those of logits.
+// likeliest returns the k likeliest allowed tokens, or all if there are fewer, in ascending id,
+// each with the weight 1. s.maxima must hold the maxima of logits.
 func (s *Sampler) likeliest(logits []float32, mask []uint32, k int) []candidate {
-	// The k-th largest of some logits is no larger than the k-th largest of all: the
-	// maxima of blocks give a bound that rules out most of a large vocabulary.
+	// The k-th largest of the blocks' maxima is at most the k-th largest logit: this bound excludes
+	// most of a large vocabulary.
 	least := float32(-math.MaxFloat32)
 	c := s.empty(len(logits))
 	for b, top := range s.maxima {
@@ -160,13 +158,13 @@ func (s *Sampler) likeliest(logits []float32, mask []uint32, k int) []candidate 
 		}
 	}
 	if k < len(c) {
-		// All weights are 1, and the sum of weights is a count.
+		// All weights are 1, so a sum of weights is a count.
 		c = keepThrough(c, s.selector.crossing(c, uint64(k)))
 	}
 	return c
 }
 
-// empty returns the scratch list of candidates, with room for vocab of them.
+// empty returns the scratch list of candidates, empty, with capacity for vocab of them.
 func (s *Sampler) empty(vocab int) []candidate {
 	if cap(s.candidates) < vocab {
 		s.candidates = make([]candidate, 0, vocab)
@@ -174,7 +172,7 @@ func (s *Sampler) empty(vocab int) []candidate {
 	return s.candidates[:0]
 }
 
-// keepWeight drops, in place, the candidates lighter than least.
+// keepWeight removes, in place, the candidates with a weight below least.
 func keepWeight(c []candidate, least uint64) []candidate {
 	kept := c[:0]
 	for _, x := range c {

@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		p     *sample.Params
-		names []string // in the error; none: valid
+		names []string // fields in the error; none: valid
 	}{
 		{"nil", nil, nil},
 		{"zero", &sample.Params{}, nil},
@@ -155,16 +155,16 @@ func TestTokenRefusesAdjustments(t *testing.T) {
 	}
 }
 
-// Greedy choices between two tokens show what becomes of the first one's logit.
+// Greedy choices between two tokens show the first one's adjusted logit.
 func TestTokenAdjusts(t *testing.T) {
 	const most = math.MaxFloat32
 	for _, test := range []struct {
 		name         string
-		logit, other float32 // of tokens 0 and 1
+		logit, other float32 // logits of tokens 0 and 1
 		p            sample.Params
-		a            sample.Adjustment // of token 0
+		a            sample.Adjustment // for token 0
 		last         int32
-		want         float32 // what the logit becomes
+		want         float32 // adjusted logit of token 0
 	}{
 		{"bias", 1, 0, sample.Params{}, sample.Adjustment{Bias: 2.5}, -1, 3.5},
 		{"counts alone", 1, 0, sample.Params{Repetition: 1}, sample.Adjustment{Count: 7, Prompt: true}, 0, 1},
@@ -198,7 +198,7 @@ func TestTokenAdjusts(t *testing.T) {
 	}
 }
 
-// choosable returns the tokens that come up in many draws.
+// choosable returns the tokens chosen in many draws.
 func choosable(t *testing.T, logits []float32, p sample.Params, mask []uint32) []int32 {
 	t.Helper()
 	var s sample.Sampler
@@ -218,7 +218,7 @@ func choosable(t *testing.T, logits []float32, p sample.Params, mask []uint32) [
 	return ids
 }
 
-// Probabilities of the logits below at temperature 1: those of ids 0 to 4.
+// Logits of the tokens 0 to 4 with these probabilities at temperature 1.
 var tenths = logOf(0.1, 0.4, 0.2, 0.2, 0.1)
 
 func logOf(p ...float64) []float32 {
@@ -266,12 +266,12 @@ func TestTokenKeeps(t *testing.T) {
 		{"top-p 1 is off", tenths, sample.Params{Temperature: 1, TopP: 1}, nil, []int32{0, 1, 2, 3, 4}},
 		{"top-p reached exactly", equal[:4], sample.Params{Temperature: 1, TopP: 0.5}, nil, []int32{0, 1}},
 		{"top-p just missed", equal[:4], sample.Params{Temperature: 1, TopP: math.Nextafter32(0.5, 1)}, nil, []int32{0, 1, 2}},
-		// Of 0.4, 0.2, 0.2 the first has half.
+		// Of 0.4, 0.2 and 0.2 the first has half of the sum.
 		{"top-p of what top-k left", tenths, sample.Params{Temperature: 1, TopK: 3, TopP: 0.45}, nil, []int32{1}},
-		// At temperature 1/2 the probabilities are as 16, 4, 4, 1, 1.
+		// At temperature 1/2 the probabilities are in the ratio 16:4:4:1:1.
 		{"top-p after temperature", tenths, sample.Params{Temperature: 0.5, TopP: 0.6}, nil, []int32{1}},
-		// The information of probabilities 0.1, 0.2 and 0.4 is 2.30, 1.61 and 0.92 nats,
-		// 1.47 on average.
+		// Probabilities 0.1, 0.2 and 0.4 have the information 2.30, 1.61 and 0.92 nats, 1.47 on
+		// average.
 		{"typical", tenths, sample.Params{Temperature: 1, Typical: 0.39}, nil, []int32{2, 3}},
 		{"typical, equals by id", tenths, sample.Params{Temperature: 1, Typical: 0.19}, nil, []int32{2}},
 		{"typical, the likeliest comes second", tenths, sample.Params{Temperature: 1, Typical: 0.5}, nil, []int32{1, 2, 3}},
@@ -297,8 +297,8 @@ func TestTokenKeeps(t *testing.T) {
 	}
 }
 
-// Tokens come up as often as their probabilities say: Pearson's chi-square over
-// fixed seeds, against the 99.9% quantile of its distribution.
+// Tokens are chosen as often as their probabilities say: Pearson's chi-square over fixed seeds,
+// against the 99.9% quantile of its distribution.
 func TestTokenFrequencies(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -355,8 +355,8 @@ func TestTokenFrequencies(t *testing.T) {
 	}
 }
 
-// Consecutive tokens are independent: all 16 pairs of four equal tokens come up
-// equally often (15 degrees of freedom).
+// Consecutive tokens are independent: all 16 pairs of four equally likely tokens are equally
+// frequent (15 degrees of freedom).
 func TestTokenPairsAreIndependent(t *testing.T) {
 	var s sample.Sampler
 	var seen [16]float64
@@ -392,8 +392,8 @@ func vocabulary(n int) []float32 {
 	return logits
 }
 
-// These tokens are promised: the same on every machine, and in every later
-// version for the same request.
+// These tokens are guaranteed: the same on every machine and in every later version for the same
+// request.
 func TestTokenGolden(t *testing.T) {
 	logits := make([]float32, 1000)
 	for i := range logits {
@@ -424,8 +424,8 @@ func TestTokenGolden(t *testing.T) {
 	}
 }
 
-// A token depends on its own arguments: neither on what the sampler did before nor
-// on the order in which a batch is sampled.
+// A token depends only on its own arguments, neither on earlier calls nor on the order in which a
+// batch is sampled.
 func TestTokenIgnoresNeighbours(t *testing.T) {
 	logits := vocabulary(5000)
 	params := []sample.Params{

@@ -40,7 +40,7 @@ func TestCrossingAgreesWithSorting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawLength(t, 300)
 		ranks := rapid.SliceOfNDistinct(rapid.OneOf(
-			rapid.Uint64(), // spread out
+			rapid.Uint64(), // spread over the whole range
 			rapid.Uint64Range(1<<40, 1<<40+3000),
 			rapid.Uint64Range(math.MaxUint64-5000, math.MaxUint64),
 		), n, n, rapid.ID[uint64]).Draw(t, "ranks")

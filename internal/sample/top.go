@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A TopToken is a token and its log-probability, as [LogProbability] has it.
+// A TopToken is a token and its [LogProbability].
 type TopToken struct {
 	Token          int32
 	LogProbability float64
 }
 
-// Top writes the k likeliest tokens of logits to dst, in the order of descending logit,
-// the lower id first among equals, and returns them: fewer where no more than these
-// have a logit above -Inf. It allocates only where dst has no room for k. The logits are
-// those for which [Sampler.Token] returned a token.
+// Top writes the k likeliest tokens of logits to dst, by descending logit, the lower id first among
+// equals, and returns them. Tokens with a logit of -Inf are left out, so there may be fewer than k.
+// It allocates only if dst has a capacity below k. [Sampler.Token] must have returned a token for
+// the logits.
 func Top(logits []float32, k int, dst []TopToken) []TopToken {
 	dst = dst[:0]
 	k = min(k, len(logits))
@@ -22,7 +22,7 @@ func Top(logits []float32, k int, dst []TopToken) []TopToken {
 		return dst
 	}
 	dst = slices.Grow(dst, k)
-	// A heap, the least likely of the tokens kept being the first.
+	// A heap with the least likely kept token on top.
 	less := func(i, j int) bool {
 		a, b := logits[dst[i].Token], logits[dst[j].Token]
 		return a < b || a == b && dst[i].Token > dst[j].Token

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// A scale turns logits into integer weights, as defined in the package comment.
+// A scale turns logits into integer weights as defined in the package comment.
 type scale struct {
 	best        float64 // the largest allowed logit
 	temperature float64
@@ -22,31 +22,30 @@ func weightShift(vocab int) int {
 	return 63 - bits.Len(uint(vocab))
 }
 
-// weight returns floor(2^S * e((logit-best)/temperature)) for a logit that is not
-// above best.
+// weight returns floor(2^S * e((logit-best)/temperature)) for a logit not above best.
 //
-// The exponential is made of single IEEE operations on float64 in a fixed order,
-// because math.Exp differs by machine. A conversion to float64 around a product
-// keeps the compiler from fusing it with the addition that follows.
+// The exponential consists of single IEEE operations on float64 in a fixed order, because math.Exp
+// differs between machines. A conversion to float64 around a product keeps the compiler from fusing
+// it with the following addition.
 func (s scale) weight(logit float32) uint64 {
 	const (
 		log2E = 1.44269504088896338700
-		// ln 2 in two parts: k times the first is exact for |k| < 2^20.
+		// ln 2 in two parts; k times the first is exact for |k| < 2^20.
 		ln2Hi = 0x1.62e42feep-01
 		ln2Lo = 0x1.a39ef35793c76p-33
 	)
 	x := (float64(logit) - s.best) / s.temperature
 	y := float64(x * log2E)
 	if y < float64(-s.shift-1) {
-		return 0 // below 1/2, and so is all that follows
+		return 0 // the weight is below 1/2, so its floor is 0
 	}
-	// e^x = 2^k * e^r with |r| <= ln(2)/2 and a rounding error. x is not above 0, so
-	// cutting y-1/2 towards 0 rounds y to the nearest integer.
+	// e^x = 2^k * e^r with |r| <= ln(2)/2 plus a rounding error. x is not positive, so truncating
+	// y-1/2 rounds y to the nearest integer.
 	k := int(y - 0.5)
 	r := x - float64(float64(k)*ln2Hi)
 	r -= float64(float64(k) * ln2Lo)
-	// Taylor's series to r^12: the rest is below 2e-16. Its even and odd powers are
-	// two chains of operations that a processor can work on side by side.
+	// Taylor's series to r^12: the rest is below 2e-16. The even and odd powers are two chains of
+	// operations that a processor can run in parallel.
 	q := float64(r * r)
 	even := float64(q*(1.0/479001600)) + 1.0/3628800
 	even = float64(even*q) + 1.0/40320
@@ -64,11 +63,11 @@ func (s scale) weight(logit float32) uint64 {
 	return uint64(int64(e * power))
 }
 
-// ceilProduct returns the least integer that is not below f*n, exactly, for f in
-// (0, 1] and n below 2^63. It is at least 1 when n is.
+// ceilProduct returns the ceiling of f*n, exactly, for f in (0, 1] and n below 2^63. It is at least
+// 1 if n is.
 func ceilProduct(f float32, n uint64) uint64 {
 	fraction, exponent := math.Frexp(float64(f))
-	// f = significand / 2^places, and a float32's significand has 24 bits.
+	// f = significand / 2^places; a float32's significand has 24 bits.
 	significand, places := uint64(fraction*(1<<24)), 24-exponent
 	hi, lo := bits.Mul64(significand, n)
 	var quotient, rest uint64

@@ -17,7 +17,7 @@ func TestWeightIsTheExponential(t *testing.T) {
 		s := newScale(best, temperature, vocab)
 		got := float64(s.weight(logit))
 		want := math.Ldexp(math.Exp((float64(logit)-float64(best))/float64(temperature)), s.shift)
-		// The argument's own rounding is worth up to 60/0.05 * 2^-53 of the value.
+		// Rounding of the argument changes the value by up to 60/0.05 * 2^-53 of it.
 		if math.Abs(got-want) > 1+want*1e-12 {
 			t.Errorf("weight = %v, want %v", got, want)
 		}

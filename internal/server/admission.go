@@ -5,30 +5,34 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 )
 
-// admission bounds how many answers are under way or wait for their turn.
+// admission bounds the answers that run or wait in the queue.
 type admission struct {
-	limit int
-
 	mu       sync.Mutex
-	taken    int // answers
-	draining bool
-	empty    chan struct{} // closed when draining and none is taken
+	limit    int
+	taken    int           // answers that run or wait
+	draining chan struct{} // closed when no request is admitted any more
+	empty    chan struct{} // closed when draining is closed and taken is 0
+	speed    speed
 }
 
-// enter takes places for n answers, or says why there are none. A request for many is let
-// in while there are twice as many places free, or half of all, as it might never find so
-// many: it leaves some to requests for few.
+// enter takes n places, or returns an error that says why it cannot. A request for many answers is
+// admitted if twice as many places are free, or half of all places: the exact number might never be
+// free at one time, and requests for few answers need places too.
 func (a *admission) enter(n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.draining:
+	case a.isDraining():
 		return errDraining
 	case a.taken >= a.limit, a.taken > 0 && 2*(min(n, a.limit/4)-1) >= a.limit-a.taken:
-		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: 1,
+		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: a.speed.retryAfter(n, a.limit, time.Now()),
 			Message: fmt.Sprintf("%d answers are under way or wait for their turn, and %d is what the server takes; ask again soon, or another server", a.taken, a.limit)}
+	}
+	if a.taken == 0 {
+		a.speed.begin(time.Now())
 	}
 	a.taken += n
 	return nil
@@ -38,35 +42,57 @@ func (a *admission) leave(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken -= n
-	if a.draining && a.taken == 0 {
+	a.speed.left(n, time.Now())
+	if a.isDraining() && a.taken == 0 {
 		close(a.empty)
 	}
+}
+
+// retryAfter returns the number of seconds after which a request that was refused for lack of time
+// or memory should come again.
+func (a *admission) retryAfter() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.speed.retryAfter(1, a.limit, time.Now())
 }
 
 func (a *admission) drain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.draining && a.taken == 0 {
+	if a.isDraining() {
+		return
+	}
+	close(a.draining)
+	if a.taken == 0 {
 		close(a.empty)
 	}
-	a.draining = true
 }
 
 func (a *admission) isDraining() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.draining
+	select {
+	case <-a.draining:
+		return true
+	default:
+		return false
+	}
 }
 
-// count is how many places are taken.
-func (a *admission) count() int {
+// count returns the number of places taken and the number of all places.
+func (a *admission) count() (taken, limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.taken
+	return a.taken, a.limit
 }
 
-// Begin admits a request for so many answers, until done is called. The context that
-// it returns is [Exchange.Work].
+// bound sets the number of places. It does not affect requests that have been admitted.
+func (a *admission) bound(limit int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limit = limit
+}
+
+// Begin admits a request for the given number of answers. The places are taken until done is
+// called. Begin returns the context of [Exchange.Work].
 func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err error) {
 	s := x.Server
 	if err := s.admission.enter(answers); err != nil {

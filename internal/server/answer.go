@@ -7,57 +7,56 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// A Delta is what an answer goes on with: an event of the model in no dialect. It is the
-// writer's until the next one.
+// A Delta is one piece of an answer, in no dialect. It is valid only until the next Delta.
 type Delta struct {
-	Prompt int // the number of its prompt
-	Index  int // of its answer: those of the first prompt, then those of the next
+	Prompt int // index of the prompt
+	Index  int // index of the answer: those of the first prompt first, then those of the next
 
-	// Text, Reasoning and ToolCalls are the parts of what an answer says. Where there are
-	// several, they come in the order thought, text, calls; the text of a broken call
-	// follows it.
+	// Text, Reasoning and ToolCalls are the parts of the answer. If several are set, their order is
+	// reasoning, text, calls; the text of a broken call follows the call.
 	Text      string
 	Reasoning string
 	ToolCalls []realizar.ToolCallPart
 
-	// LogProbs are those of the tokens of the answer, where they are asked for, without
-	// that of a token that ended it.
+	// LogProbs has the log probabilities of the answer's tokens, if the request asks for them. A
+	// token that ended the answer has none.
 	LogProbs []realizar.TokenLogProb
-	// PromptLogProbs are those of the prompt, where they are asked for, in a Delta of
-	// their own before those of the prompt's answers. A prompt of one token has none.
+	// PromptLogProbs has the log probabilities of the prompt, if the request asks for them. They
+	// have a Delta of their own, before the Deltas of the prompt's answers. A prompt of one token
+	// has none.
 	PromptLogProbs []realizar.TokenLogProb
-	// Finish says how the answer ended; nil but in its last Delta.
+	// Finish says how the answer ended; nil except in its last Delta.
 	Finish *realizar.Finish
 }
 
-// OfOther reports whether d is of a thought or a call, and no text.
+// OfOther reports whether d has reasoning or a call, and no text.
 func (d *Delta) OfOther() bool { return d.Text == "" && (d.Reasoning != "" || len(d.ToolCalls) > 0) }
 
-// An Answer is all that has come of one: the sum of its Deltas.
+// An Answer is the sum of the Deltas of one answer so far.
 type Answer struct {
 	Text, Reasoning []byte
-	ToolCalls       []ToolCall // without broken ones, once there is a Finish
+	ToolCalls       []ToolCall // without broken calls, once Finish is set
 	LogProbs        []realizar.TokenLogProb
-	Finish          *realizar.Finish // nil before its end
+	Finish          *realizar.Finish // nil before the end
 
-	textFrom, textTo int  // of LogProbs, those of Text
-	inText           bool // what came last was text
+	textFrom, textTo int  // the range of LogProbs that belongs to Text
+	inText           bool // the last Delta was text
 }
 
-// TextLogProbs are those of the tokens of Text, between those of a thought and of calls.
+// TextLogProbs returns the log probabilities of Text, without those of reasoning and calls.
 func (a *Answer) TextLogProbs() []realizar.TokenLogProb {
 	return a.LogProbs[a.textFrom:max(a.textFrom, a.textTo)]
 }
 
-// A ToolCall is a call of a tool by an answer.
+// A ToolCall is an answer's call of a tool.
 type ToolCall struct {
 	ID, Name  string
-	Arguments []byte // JSON, as far as it has come
+	Arguments []byte // JSON, as far as it has arrived
 
 	broken bool
 }
 
-// Add adds what the answer goes on with.
+// Add appends d to the answer.
 func (a *Answer) Add(d *Delta) {
 	a.Text = append(a.Text, d.Text...)
 	a.Reasoning = append(a.Reasoning, d.Reasoning...)
@@ -91,30 +90,31 @@ func (a *Answer) addCall(p *realizar.ToolCallPart) {
 	c.broken = c.broken || p.Broken
 }
 
-// A Result is what came of a request.
+// A Result is the outcome of a request.
 type Result struct {
-	// Answers are by [Delta.Index], PromptLogProbs by [Delta.Prompt]. A stream has had
-	// them as Deltas: both are nil.
+	// Answers has one element per [Delta.Index], PromptLogProbs one per [Delta.Prompt]. Both are
+	// nil for a stream, which has received them as Deltas.
 	Answers        []Answer
 	PromptLogProbs [][]realizar.TokenLogProb
 	// Usage counts the tokens of prompts once, however many answers share them.
 	Usage   realizar.Usage
-	Timings *Timings // nil where the request asks for none
+	Timings *Timings // nil if the request asks for none
 }
 
-// A collector turns the events of a request into the answers to it.
+// A collector turns the events of a request into its answers.
 type collector struct {
-	memory  *budget.Account // of answers that are kept
+	memory  *budget.Account // charged for answers that are kept
 	writer  Writer
 	stream  bool
-	choices int // of each prompt
+	choices int // per prompt
 	watch   *stopwatch
 	delta   Delta
 	result  Result
-	longest realizar.Timings // of the answers, each by itself
+	longest realizar.Timings // the maximum over the answers, for each field
 }
 
-// newCollector makes the collector of a request of so many prompts with so many answers each.
+// newCollector returns the collector of a request with the given number of prompts and of answers
+// per prompt.
 func newCollector(x *Exchange, w Writer, prompts, choices int) *collector {
 	c := &collector{memory: x.memory, writer: w, stream: x.stream != nil, choices: choices, watch: x.watch, result: Result{Timings: x.watch.report()}}
 	if !c.stream {
@@ -124,7 +124,7 @@ func newCollector(x *Exchange, w Writer, prompts, choices int) *collector {
 	return c
 }
 
-// take takes an event of the prompt of that number.
+// take handles an event of the prompt with the given index.
 func (c *collector) take(prompt int, e *realizar.Event) error {
 	d := &c.delta
 	*d = Delta{
@@ -152,10 +152,11 @@ func (c *collector) take(prompt int, e *realizar.Event) error {
 	return nil
 }
 
-// callBytes is the memory of a [ToolCall] beside its texts.
+// callBytes is the memory of a [ToolCall] in bytes, without its texts.
 const callBytes = 128
 
-// bytes is the memory that an answer takes for d, which grows by half more than it needs.
+// bytes returns the memory in bytes that d adds to an answer. Texts count twice, as slices grow by
+// more than they need.
 func (d *Delta) bytes() int64 {
 	n := 2 * int64(len(d.Text)+len(d.Reasoning))
 	for i := range d.ToolCalls {
@@ -168,7 +169,7 @@ func (d *Delta) bytes() int64 {
 	return n
 }
 
-// count counts an answer that ended.
+// count adds the usage and timings of an answer that ended.
 func (c *collector) count(choice int, f *realizar.Finish) {
 	u, t := &c.result.Usage, &c.longest
 	if choice == 0 {

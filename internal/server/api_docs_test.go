@@ -20,6 +20,7 @@ import (
 	"github.com/realizar/realizar/internal/server/dialects"
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 	"github.com/realizar/realizar/internal/server/page"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 const apiDocs = "../../docs/api.md"
@@ -109,7 +110,7 @@ func TestAPIErrors(t *testing.T) {
 
 // TestAPIRoutes: every endpoint has a heading, and nothing else has one.
 func TestAPIRoutes(t *testing.T) {
-	s, err := server.New(new(realizar.Model), server.Config{Names: []string{"a"}, Dialects: dialects.All, Parallel: 1, Page: page.New()})
+	s, err := server.New(servertest.One(t, new(realizar.Model), "a"), server.Config{Dialects: dialects.All, Parallel: 1, Page: page.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

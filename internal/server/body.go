@@ -15,30 +15,29 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// What a body may become, in bytes of memory: each of its own is there as it came, while its
-// place grows, and in a text; a value of a list takes a number or the head of a text, and an
-// object a structure.
+// The memory in bytes that a body may need. Each byte of the body counts three times: as received,
+// while the buffer grows, and in a decoded string. An element of a list needs room for a number or
+// a string header, an object needs a struct.
 const (
 	bodyCost   = 3
 	valueCost  = 16
 	objectCost = 512
 )
 
-// readBody reads the request's body. It is not read where the request would
-// be refused after it. Memory for it is taken as it comes.
+// readBody reads the request's body. It reads nothing if the request would be refused afterwards.
+// Memory is reserved as the body arrives.
 func (x *Exchange) readBody() ([]byte, error) {
-	s := x.Server
-	if err := s.admission.enter(0); err != nil {
+	if err := x.Server.admission.enter(0); err != nil {
 		return nil, err
 	}
-	if x.ContentLength > s.config.MaxBody {
-		return nil, tooLarge(s.config.MaxBody)
+	if x.ContentLength > x.settings.maxBody {
+		return nil, tooLarge(x.settings.maxBody)
 	}
 	if err := x.memory.Fits(bodyCost * max(0, x.ContentLength)); err != nil {
 		return nil, err
 	}
 	x.memory.Wait(true)
-	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
+	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, x.settings.maxBody))
 	x.memory.Wait(false)
 	var large *http.MaxBytesError
 	var full *budget.Error
@@ -48,28 +47,29 @@ func (x *Exchange) readBody() ([]byte, error) {
 		return nil, err
 	case x.memory.Evicted() != nil:
 		return nil, x.memory.Evicted()
-	case x.work.Err() != nil && !errors.Is(context.Cause(x.work), context.Canceled): // which is that the client left, or that reading failed
+	case x.work.Err() != nil && !errors.Is(context.Cause(x.work), context.Canceled): // the cause is that the client left, or that reading failed
 		return nil, context.Cause(x.work)
 	case as(err, &large):
 		return nil, tooLarge(large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_timeout",
-			Message: fmt.Sprintf("the body did not arrive within %v", s.config.Deadlines.Body)}
+			Message: fmt.Sprintf("the body did not arrive within %v", x.settings.deadlines.Body)}
 	default:
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_incomplete", Message: "the body ended early: " + err.Error()}
 	}
 	x.came()
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // later reads only detect that the client leaves
 	x.size = len(data)
 	return data, nil
 }
 
-// becomes is the memory of the values and objects that a piece of a body may become.
+// becomes returns the memory in bytes for the values and objects that a piece of a body may decode
+// to.
 func becomes(piece []byte) int64 {
 	return int64(valueCost*bytes.Count(piece, []byte{','}) + objectCost*bytes.Count(piece, []byte{'{'}))
 }
 
-// checkText refuses what is no text.
+// checkText returns an error if data is not valid text.
 func checkText(data []byte) error {
 	if at := notText(data); at >= 0 {
 		return &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
@@ -83,8 +83,8 @@ func tooLarge(limit int64) error {
 		Message: fmt.Sprintf("the body has more than %d bytes, which is what the server takes", limit)}
 }
 
-// readAll reads r to its end, which comes at the length that the client says, if it says
-// one. It ends where the work for the request does.
+// readAll reads r to its end, or to the length that the client states. It stops when the work for
+// the request ends.
 func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(x.work, func() {
@@ -100,7 +100,7 @@ func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
 	var data []byte
 	for room := int64(first); ; room = 2 * room {
 		if n := x.ContentLength; n >= 0 {
-			room = min(room, n+1) // the last byte is for the end
+			room = min(room, n+1) // one byte more, to see the end
 		}
 		if err := x.memory.Reserve(bodyCost * (room - int64(cap(data)))); err != nil {
 			return nil, err
@@ -124,8 +124,8 @@ func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
 	}
 }
 
-// notText is where data has bytes that are no UTF-8, or a \u escape that is half of a
-// character, or -1: a decoder of JSON would put other characters in their place.
+// notText returns the index of the first bytes of data that are not UTF-8, or of a \u escape that
+// is half of a surrogate pair, or -1. A JSON decoder would replace such characters.
 func notText(data []byte) int {
 	if !utf8.Valid(data) {
 		for i := 0; i < len(data); {
@@ -156,7 +156,7 @@ func notText(data []byte) int {
 	}
 }
 
-// escaped is the unit of UTF-16 of a \u escape at the beginning of p, or -1.
+// escaped returns the UTF-16 unit of a \u escape at the beginning of p, or -1.
 func escaped(p []byte) int {
 	if len(p) < 6 || p[0] != '\\' || p[1] != 'u' {
 		return -1

@@ -10,47 +10,58 @@ import (
 	"time"
 )
 
-// Connections bound those that clients have at one time. Where there are as many as there
-// may be, a new one takes the place of one that waits for its client: for a request, the
-// rest of one, or nothing. So whoever opens connections and says nothing keeps nobody out.
+// Connections bounds the number of open client connections. At the bound, a new connection replaces
+// one that waits for its client: for a request, or for the rest of one. So idle connections cannot
+// keep other clients out.
 type Connections struct {
-	most, perAddress int
-	now              func() time.Time
-	wait             func(context.Context, time.Duration) // or until the context ends
+	now  func() time.Time
+	wait func(context.Context, time.Duration) // waits for the duration, or until the context ends
 
 	mu        sync.Mutex
+	most      int
+	each      int // per address
 	open      map[*connection]struct{}
 	addresses map[string]int
-	turn      int64 // counts beginnings of waiting
+	turn      int64 // counts the times that a connection began to wait
 	refused   int64
 	evicted   int64
 	costly    int64
 }
 
-// NewConnections bounds them to most in all, and for each address.
+// NewConnections returns a bound of most connections in all, and of perAddress for each address.
 func NewConnections(most, perAddress int) (*Connections, error) {
-	if most < 1 || perAddress < 1 {
-		return nil, errors.New("server: connections are bounded to 1 or more, in all and for an address")
-	}
-	return &Connections{most: most, perAddress: perAddress, now: time.Now, wait: wait, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
+	c := &Connections{now: time.Now, wait: wait, open: map[*connection]struct{}{}, addresses: map[string]int{}}
+	return c, c.Bound(most, perAddress)
 }
 
-// ConnectionStats say how connections stand.
+// Bound sets the number of connections allowed, in all and per address. Connections beyond it stay
+// until they end, or until a new one replaces them while they wait.
+func (c *Connections) Bound(most, perAddress int) error {
+	if most < 1 || perAddress < 1 {
+		return errors.New("server: connections are bounded to 1 or more, in all and for an address")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most, c.each = most, perAddress
+	return nil
+}
+
+// ConnectionStats counts connections.
 type ConnectionStats struct {
 	Open, Most int
-	Refused    int64 // as all others were at work
-	Evicted    int64 // as they waited, and others came
-	Costly     int64 // that cost more than they may
+	Refused    int64 // because all others were busy
+	Evicted    int64 // while they waited for their client, for a new connection
+	Costly     int64 // whose requests cost more than allowed
 }
 
-// Stats is how they stand.
+// Stats returns the current counts.
 func (c *Connections) Stats() ConnectionStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ConnectionStats{Open: len(c.open), Refused: c.refused, Evicted: c.evicted, Costly: c.costly, Most: c.most}
 }
 
-// Listen accepts connections of l within the bounds.
+// Listen returns a listener that accepts connections of l within the bounds.
 func (c *Connections) Listen(l net.Listener) net.Listener { return &boundListener{l, c} }
 
 type boundListener struct {
@@ -58,7 +69,7 @@ type boundListener struct {
 	of *Connections
 }
 
-// Accept waits for the next connection for which there is room.
+// Accept waits for the next connection that is admitted.
 func (l *boundListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -72,20 +83,20 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	}
 }
 
-// A connection is one of a client.
+// A connection is a client's connection.
 type connection struct {
 	net.Conn
 	of      *Connections
 	address string
 
-	// guarded by of.mu
-	since  int64 // the turn in which it began to wait
-	busy   int   // requests that are at work
+	// Guarded by of.mu:
+	since  int64 // the turn at which it began to wait
+	busy   int   // number of running requests
 	closed bool
 	cost   cost
 }
 
-// admit is c as a connection, or nil where there is no room for it.
+// admit returns n as a connection, or nil if there is no place for it.
 func (c *Connections) admit(n net.Conn) *connection {
 	host, _, err := net.SplitHostPort(n.RemoteAddr().String())
 	if err != nil {
@@ -95,9 +106,9 @@ func (c *Connections) admit(n net.Conn) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.cost.at = c.now()
-	for len(c.open) >= c.most || c.addresses[host] >= c.perAddress {
+	for len(c.open) >= c.most || c.addresses[host] >= c.each {
 		of := ""
-		if c.addresses[host] >= c.perAddress {
+		if c.addresses[host] >= c.each {
 			of = host
 		}
 		other := c.waiter(of)
@@ -116,8 +127,9 @@ func (c *Connections) admit(n net.Conn) *connection {
 	return a
 }
 
-// waiter is the connection that waits the longest, of that address or, if it is empty, of
-// those that have the most; nil if all are at work.
+// waiter returns the connection of the address that has waited the longest. If address is empty, it
+// chooses among the addresses with the most connections. It returns nil if all connections are
+// busy.
 func (c *Connections) waiter(address string) *connection {
 	var found *connection
 	for a := range c.open {
@@ -134,7 +146,7 @@ func (c *Connections) waiter(address string) *connection {
 	return found
 }
 
-// remove takes a from the books.
+// remove removes a from the open connections.
 func (a *connection) remove() {
 	if a.closed {
 		return
@@ -146,7 +158,7 @@ func (a *connection) remove() {
 	}
 }
 
-// Close closes it.
+// Close closes the connection and frees its place.
 func (a *connection) Close() error {
 	a.of.mu.Lock()
 	a.remove()
@@ -154,8 +166,8 @@ func (a *connection) Close() error {
 	return a.Conn.Close()
 }
 
-// CloseWrite ends what the client reads. net/http asks for it before it closes a connection
-// whose client still sends, so that the answer is not lost.
+// CloseWrite closes the writing side of the connection. net/http calls it before it closes a
+// connection whose client still sends, so that the answer is not lost.
 func (a *connection) CloseWrite() error {
 	if c, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -163,7 +175,7 @@ func (a *connection) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// work notes that a request begins to be worked on, or with -1 that one is done.
+// work notes that a request starts, or with n = -1 that one has ended.
 func (a *connection) work(n int) {
 	if a == nil {
 		return
@@ -176,7 +188,8 @@ func (a *connection) work(n int) {
 
 type connectionKey struct{}
 
-// ConnContext is for [http.Server.ConnContext]: requests know their connection by it.
+// ConnContext is for [http.Server.ConnContext]. It stores the connection in the context of its
+// requests.
 func (c *Connections) ConnContext(ctx context.Context, n net.Conn) context.Context {
 	if t, ok := n.(*tls.Conn); ok {
 		n = t.NetConn()
@@ -187,7 +200,7 @@ func (c *Connections) ConnContext(ctx context.Context, n net.Conn) context.Conte
 	return ctx
 }
 
-// connectionOf is that of a request; nil where they are not bounded.
+// connectionOf returns the connection of a request; nil if connections are not bounded.
 func connectionOf(r *http.Request) *connection {
 	a, _ := r.Context().Value(connectionKey{}).(*connection)
 	return a

@@ -8,16 +8,17 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// ChatFields are the names that a dialect has for the parts of a conversation, for errors
-// about them. An empty one is that of Messages.
+// ChatFields has a dialect's names for the parts of a conversation, for error messages. An empty
+// name means that of Messages.
 type ChatFields struct {
 	Messages, Tools, ToolChoice, Effort, Thinking string
-	// Parameters is the name of the schema of the tool of that number; nil: that of Tools.
+	// Parameters returns the name of the schema of the tool with that index; if nil, errors name
+	// Tools.
 	Parameters func(tool int) string
 }
 
-// Continues reports whether a conversation ends in a text of the assistant's, with which an
-// answer can go on.
+// Continues reports whether a conversation ends in text of the assistant, which an answer can
+// continue.
 func Continues(messages []chat.Message) bool {
 	if len(messages) == 0 {
 		return false
@@ -26,7 +27,7 @@ func Continues(messages []chat.Message) bool {
 	return last.Role == "assistant" && last.Content != "" && len(last.ToolCalls) == 0
 }
 
-// ChatPrompt is the prompt of a conversation. It may be longer than the context.
+// ChatPrompt returns the prompt of a conversation. The prompt may be longer than the context.
 func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, f ChatFields) (realizar.Prompt, error) {
 	done, err := x.preparing()
 	if err != nil {
@@ -37,21 +38,21 @@ func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, f ChatFields) (realizar.P
 }
 
 func (x *Exchange) chatPrompt(ctx context.Context, r *realizar.ChatRequest, f *ChatFields, most int) (realizar.Prompt, error) {
-	p, err := x.Server.model.ChatPrompt(ctx, r, most)
+	p, err := x.Model().ChatPrompt(ctx, r, most)
 	if isWish(err) {
 		return p, OfField(x.wishOf(ctx, r, f), err)
 	}
 	return p, OfField(f.Messages, err)
 }
 
-// isWish reports whether err may be that the chat template cannot do what is asked for
-// beside the messages.
+// isWish reports whether err may mean that the chat template does not support an option of the
+// request, rather than its messages.
 func isWish(err error) bool {
 	return errors.Is(err, realizar.ErrRequest) && !errors.Is(err, realizar.ErrContext) && !errors.Is(err, chat.ErrRequest)
 }
 
-// wishOf is the field that the prompt of r fails for: the last one of those that must be
-// left out for it not to fail so.
+// wishOf returns the name of the field that makes the prompt of r fail. It drops the options one
+// after another; the one whose removal ends the failure is the cause.
 func (x *Exchange) wishOf(ctx context.Context, r *realizar.ChatRequest, f *ChatFields) string {
 	less := *r
 	for _, wish := range []struct {
@@ -68,15 +69,15 @@ func (x *Exchange) wishOf(ctx context.Context, r *realizar.ChatRequest, f *ChatF
 			continue
 		}
 		wish.leave()
-		if _, err := x.Server.model.ChatPrompt(ctx, &less, x.Server.model.Context()); !isWish(err) && wish.name != "" {
+		if _, err := x.Model().ChatPrompt(ctx, &less, x.Model().Context()); !isWish(err) && wish.name != "" {
 			return wish.name
 		}
 	}
 	return f.Messages
 }
 
-// checkTools refuses tools whose calls must be held to a schema that cannot be enforced,
-// and names it.
+// checkTools returns an error for a strict tool whose schema cannot be enforced, and names the
+// schema.
 func (x *Exchange) checkTools(ctx context.Context, r *realizar.ChatRequest, f *ChatFields) error {
 	if r.ToolChoice.Mode == realizar.ToolNone {
 		return nil

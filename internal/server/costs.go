@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// What requests may cost their connection that are refused, or that their client takes back:
-// so many at once, and so many a second. Behind a connection there may be many clients, of a
-// proxy, so that what is beyond does not cut it off. An answer that refuses comes so much
-// later that there is one for each turn, or slowest later where several are under way; and
-// where requests are taken back, the connection is to end when what is under way on it has.
+// The bounds on the requests of a connection that are refused or canceled: a burst of costAtOnce,
+// then costRate a second. A connection beyond them is not cut off, as a proxy may share it among
+// many clients. Instead, each refusal is delayed so that they keep to the rate; concurrent ones are
+// delayed by slowest at most. If the client cancels requests beyond the bounds, the connection
+// closes when its running requests have ended.
 const (
 	costAtOnce = 256
 	costRate   = 64
 	slowest    = 250 * time.Millisecond
 )
 
-// largeLater is how much later a request is told to come again of whose body much was read:
-// who sends such again at once has the server do little but read.
+// largeLater is the delay of a 429 answer if much of the request's body was read: a client that
+// repeats such requests at once would keep the server busy with reading alone.
 const largeLater = 100 * time.Millisecond
 
-// A cost is what a connection's requests have cost of late.
+// A cost is the recent cost of a connection's requests. It decays at costRate a second.
 type cost struct {
 	n       float64
-	at      time.Time // of n
-	over    bool      // it was too much once
-	retired bool      // the connection is to end
+	at      time.Time // the time of n
+	over    bool      // n exceeded costAtOnce once
+	retired bool      // the connection is to close
 }
 
-// add adds a request to c, and returns how much later its answer comes.
+// add charges c for a request and returns the delay of its answer.
 func (c *cost) add(now time.Time) time.Duration {
 	c.n = max(0, c.n-now.Sub(c.at).Seconds()*costRate) + 1
 	c.at = now
@@ -42,8 +42,8 @@ func (c *cost) add(now time.Time) time.Duration {
 	return time.Duration((c.n - costAtOnce) / costRate * float64(time.Second))
 }
 
-// charge notes that a request was refused, or taken back, and returns how much later it is
-// to be answered.
+// charge notes that a request was refused, or canceled if takenBack is set. It returns the delay of
+// the answer.
 func (a *connection) charge(takenBack bool) (later time.Duration) {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
@@ -58,7 +58,7 @@ func (a *connection) charge(takenBack bool) (later time.Duration) {
 	return later
 }
 
-// retired reports whether the connection is to end.
+// retired reports whether the connection is to close.
 func (a *connection) retired() bool {
 	if a == nil {
 		return false
@@ -68,7 +68,7 @@ func (a *connection) retired() bool {
 	return a.cost.retired
 }
 
-// retire has the connection of x end, where it is to, when what is under way on it has:
+// retire closes the connection of x, if it is retired, once its running requests have ended:
 // HTTP/1.1 closes it after the answer, HTTP/2 sends GOAWAY.
 func (x *Exchange) retire() {
 	if x.conn.retired() {
@@ -76,7 +76,7 @@ func (x *Exchange) retire() {
 	}
 }
 
-// charge has x's connection bear what x cost, and is how much later x is to be answered.
+// charge charges x's connection for x and returns the delay of the answer.
 func (x *Exchange) charge() (later time.Duration) {
 	if x.conn == nil {
 		return 0
@@ -92,7 +92,7 @@ func (x *Exchange) charge() (later time.Duration) {
 	return later
 }
 
-// costs reports whether a request that ended with status costs its connection.
+// costs reports whether a request that ended with status is charged to its connection.
 func costs(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusUnprocessableEntity:
@@ -101,8 +101,8 @@ func costs(status int) bool {
 	return 400 <= status && status < 500
 }
 
-// linger waits for d at the end of x, which holds nothing any longer and whose connection
-// waits for its client, so that it may go for another.
+// linger waits for d at the end of x. At that point x holds no memory and its connection counts as
+// waiting, so a new connection may replace it.
 func (x *Exchange) linger(d time.Duration) {
 	if d > 0 {
 		x.conn.of.wait(x.Context(), d)

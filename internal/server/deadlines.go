@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Deadlines are how long each phase of a request may take, whatever address it is for and
-// however it is answered. 0: the default.
+// Deadlines bounds the duration of each phase of a request, at any address and with any kind of
+// answer. 0 means the default.
 type Deadlines struct {
-	Header     time.Duration // of the request, from the first byte on; 10 seconds
-	Body       time.Duration // to arrive, whether anyone reads it or not; a minute
-	Prepare    time.Duration // the chat template and the tokenizer; half a minute
-	FirstToken time.Duration // to wait for a place and read the prompt; as long as it takes
-	Write      time.Duration // for the client to read a piece of its answer; half a minute
-	Idle       time.Duration // between requests of one connection; two minutes
-	Request    time.Duration // all of these together but the last, and the answer; as long as it takes
+	Header     time.Duration // to receive the header, from its first byte on; default 10 seconds
+	Body       time.Duration // to receive the body, even if no handler reads it; default 1 minute
+	Prepare    time.Duration // to render the chat template and tokenize; default 30 seconds
+	FirstToken time.Duration // to wait in the queue and prefill the prompt; default no limit
+	Write      time.Duration // for the client to read a piece of its answer; default 30 seconds
+	Idle       time.Duration // between the requests of a connection; default 2 minutes
+	Request    time.Duration // the whole request with its answer; default no limit
 }
 
 func (d *Deadlines) complete() error {
@@ -32,13 +32,13 @@ func (d *Deadlines) complete() error {
 	return nil
 }
 
-// unreadGrace is how long an answer waits for the rest of a body that nobody reads, so that
-// the connection of a client that has sent it serves another request.
+// unreadGrace is how long an answer waits for the rest of a body that no handler reads. A client
+// that sends the rest in time keeps its connection for another request.
 const unreadGrace = 20 * time.Millisecond
 
-// begin sets the deadlines of a request that has a header, and returns the context of the
-// work for it: it ends with the client's, when the request has taken too long, when it
-// gives way to others, and when ctx ends, as all do that the server stops.
+// begin sets the deadlines of a request whose header has arrived, and makes x.work, the context of
+// the work for it. The context ends with the client's request, at the Request deadline, when the
+// request gives way to others, and when stopped ends, as it does when the server stops.
 func (x *Exchange) begin(d *Deadlines, stopped context.Context) {
 	if x.ContentLength != 0 {
 		x.readBy(d.Body)
@@ -49,19 +49,20 @@ func (x *Exchange) begin(d *Deadlines, stopped context.Context) {
 		x.after = append(x.after, func() { stop() })
 	}
 	if d.Request > 0 {
-		t := time.AfterFunc(d.Request, func() { x.end(errTime) })
-		x.after = append(x.after, func() { t.Stop() })
+		var stop context.CancelFunc
+		x.work, stop = context.WithDeadlineCause(x.work, x.begun.Add(d.Request), errTime)
+		x.after = append(x.after, stop)
 	}
 	x.after = append(x.after, func() { x.end(nil) })
 }
 
-// readBy has reading from the client end after d.
+// readBy sets the deadline for reading from the client to d from now.
 func (x *Exchange) readBy(d time.Duration) {
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // where there is none, nobody waits
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // an error means that the writer has no deadlines
 }
 
-// phase begins a phase of d, 0 for as long as it takes, in which the request ends with
-// cause, and returns what ends it.
+// phase begins a phase that may take d; 0 means no limit. The request ends with cause if done is
+// not called in time.
 func (x *Exchange) phase(d time.Duration, cause error) (done func()) {
 	if d <= 0 {
 		return func() {}

@@ -1,35 +1,35 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A Dialect is an API that clients speak.
+// A Dialect is an API that the server implements.
 type Dialect interface {
-	// Routes are its endpoints.
+	// Routes returns the endpoints.
 	Routes() []Route
-	// Key is the key that a request bears; its error says how to send one.
+	// Key returns the key of a request; its error says how to send one.
 	Key(r *http.Request) (string, error)
-	// Error is the body that a request is answered with that fails. What the header of
-	// the answer says beside it goes into h.
+	// Error returns the body of the answer to a request that failed. It sets the headers of the
+	// answer in h.
 	Error(h http.Header, e *Error) []byte
 }
 
 // A Route is an endpoint of a dialect.
 type Route struct {
-	Pattern string // a method and a path, as [http.ServeMux] has them
+	Pattern string // a method and a path, as in [http.ServeMux]
 	Handle  Handler
 }
 
-// A Handler answers a request. Its error is written for it: as the answer, or as the
-// last event of a stream that has begun.
+// A Handler answers a request. The server writes the error that it returns: as the answer, or as
+// the last event of a stream that has begun.
 type Handler func(x *Exchange) error
 
-// routes are all that is served. Those of the server itself want no key: they are what
-// machines ask that watch over the process. Their errors, and those of addresses that
-// nobody has, are in the first dialect.
+// routes registers all endpoints. The server's own need no key, as they are for monitoring. Their
+// errors, and those of unknown addresses, have the form of the first dialect.
 func (s *Server) routes() {
 	first := s.config.Dialects[0]
 	s.handleOpen(first, "GET /health", s.health)
@@ -49,21 +49,61 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("/", s.run(first, s.nothing))
 }
 
-// Read reads the body of a request, an object with the fields of list, into r. It goes
-// to the log where that is wanted.
+// Read reads the body of a request, an object with the fields of list, into r. It logs the body if
+// the server logs prompts.
 func Read[R any](x *Exchange, list fields.List[R], r *R) error {
-	data, err := x.readBody()
+	data, err := x.text()
 	if err != nil {
 		return err
 	}
+	return read(x, list, r, data)
+}
+
+// ReadFor is like [Read] for a request whose fields name a model. It holds the model before it
+// calls begin, which returns the value to read into. If begin is nil, that is the zero R.
+func ReadFor[R any](x *Exchange, list fields.List[R], begin func() *R) (*R, error) {
+	data, err := x.text()
+	if err != nil {
+		return nil, err
+	}
+	name := nameIn(data, list)
+	if err := x.Hold(name); err != nil {
+		if name == "" { // a malformed body may be the reason
+			err = cmp.Or(read(x, list, new(R), data), err)
+		}
+		return nil, err
+	}
+	if begin == nil {
+		begin = func() *R { return new(R) }
+	}
+	r := begin()
+	return r, read(x, list, r, data)
+}
+
+// text reads the body of a request and checks that it is text.
+func (x *Exchange) text() ([]byte, error) {
+	data, err := x.readBody()
+	if err != nil {
+		return nil, err
+	}
+	done, err := x.turn()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := checkText(data); err != nil {
+		return nil, err
+	}
+	x.notePrompt(data)
+	return data, nil
+}
+
+// read waits for the request's turn and decodes data into r.
+func read[R any](x *Exchange, list fields.List[R], r *R, data []byte) error {
 	done, err := x.turn()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := checkText(data); err != nil {
-		return err
-	}
-	x.notePrompt(data)
 	return decode(x, list, r, data)
 }

@@ -55,8 +55,8 @@ var plainFields = fields.List[plainRequest]{
 }
 
 func (d plainDialect) plain(x *server.Exchange) error {
-	r := plainRequest{Request: realizar.Request{Generation: x.Server.Defaults()}}
-	if err := server.Read(x, plainFields, &r); err != nil {
+	r, err := server.ReadFor(x, plainFields, func() *plainRequest { return &plainRequest{Request: realizar.Request{Generation: x.Defaults()}} })
+	if err != nil {
 		return err
 	}
 	if r.Prompt == "" {
@@ -113,7 +113,7 @@ func TestDialect(t *testing.T) {
 		return serve(t, c, realizar.Options{})
 	}
 	s := speak(plainDialect{}, server.Config{})
-	g := s.server.Defaults()
+	g := realizar.Generation{Sampling: realizar.Sampling{Temperature: 1}}
 	g.MaxTokens, g.Choices = new(9), 2
 	texts := make([]string, 2)
 	for e, err := range s.model.Generate(t.Context(), &realizar.Request{Prompt: "hello world", Generation: g}) {

@@ -14,30 +14,29 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// An Error is what a request is answered with that fails. Errors of fields are
-// [fields.Error].
+// An Error is the answer to a request that failed. Errors in fields are [fields.Error].
 type Error struct {
 	Status     int
-	Param      string // the field that it is about, if it is about one
+	Param      string // the field that the error is about, or empty
 	Code       string // for programs
 	Message    string
 	RetryAfter int    // seconds
-	RequestID  string // of the request
+	RequestID  string // empty until the error is written
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// The errors that have nothing to say about the request.
+// The errors that do not depend on the request.
 var (
 	errNotFound = &Error{Status: http.StatusNotFound, Code: "not_found", Message: "there is nothing at this address"}
 	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is going to stop; ask another, or again when it is back"}
 	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
 	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}
 	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the grammar of the answer, the chat template and the tokenizer took longer than the server lets them take; send less text"}
-	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", RetryAfter: 1, Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
+	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
 )
 
-// errUnread says that the client does not take its answer.
+// errUnread reports that the client does not read its answer.
 var errUnread = errors.New("the client does not read its answer")
 
 // A fieldError is an error of the model about a field.
@@ -48,7 +47,7 @@ type fieldError struct {
 
 func (e *fieldError) Unwrap() error { return e.error }
 
-// OfField says which field an error of the model is about.
+// OfField adds the name of the field to an error of the model.
 func OfField(param string, err error) error {
 	if err == nil {
 		return nil
@@ -56,7 +55,7 @@ func OfField(param string, err error) error {
 	return &fieldError{param, err}
 }
 
-// A kind is what errors of the model are answered with.
+// A kind maps an error of the model to an answer.
 type kind struct {
 	is     error
 	status int
@@ -75,7 +74,7 @@ var kinds = []kind{
 	{chat.ErrLimit, http.StatusUnprocessableEntity, "template_failed"},
 }
 
-// errorOf is err as it is answered.
+// errorOf returns the answer to a request that failed with err.
 func (x *Exchange) errorOf(err error) *Error {
 	var e *Error
 	var read *fields.Error
@@ -92,10 +91,19 @@ func (x *Exchange) errorOf(err error) *Error {
 		if full.Alone() {
 			return &Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: full.Error() + "; --request-memory gives them more"}
 		}
-		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: 1, Message: full.Error()}
+		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: x.retryAfter(), Message: full.Error()}
+	}
+	if e := poolError(err); e != nil {
+		return e
+	}
+	if e := storeError(err); e != nil {
+		return e
 	}
 	if as(err, &e) {
 		own := *e
+		if e == errFirst {
+			own.RetryAfter = x.retryAfter()
+		}
 		return &own
 	}
 	if as(err, &read) {
@@ -123,26 +131,34 @@ func (x *Exchange) errorOf(err error) *Error {
 		return &Error{Status: http.StatusInternalServerError, Code: "not_finite", Message: Plain(err)}
 	case as(err, &damage):
 		named := *damage
-		named.File = filepath.Base(named.File) // clients need not know where the model lies
+		named.File = filepath.Base(named.File) // clients must not learn the path of the model
 		return &Error{Status: http.StatusInternalServerError, Code: "damaged_file", Message: strings.TrimPrefix(named.Error(), "modelfile: ")}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: "the server failed; its log says more under request_id " + x.id}
 }
 
-// logged is the error that the request ended with as the log has it: without words of
-// the request.
+// retryAfter returns the number of seconds after which a request may find the place or memory that
+// x did not.
+func (x *Exchange) retryAfter() int {
+	if x.retry == 0 && x.Server != nil {
+		x.retry = x.Server.admission.retryAfter()
+	}
+	return max(1, x.retry)
+}
+
+// logged returns the error of the request for the log, without text of the request.
 func (x *Exchange) logged() string {
 	e := x.errorOf(x.err)
 	switch {
 	case e.Status >= 500:
 		return x.err.Error()
-	case e.Param != "" && e.Code != "unknown_parameter": // which may have any name
+	case e.Param != "" && e.Code != "unknown_parameter": // an unknown parameter may have any name
 		return e.Code + ": " + e.Param
 	}
 	return e.Code
 }
 
-// Plain is an error's text without the packages that it came through.
+// Plain returns the text of err without the prefixes of packages.
 func Plain(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"realizar: ", "invalid request: ", "chat: ", "malformed request: "} {

@@ -12,51 +12,55 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
 // An Exchange is one request and its answer.
 type Exchange struct {
 	*http.Request
-	Server  *Server
-	conn    *connection // nil where connections are not bounded
-	working bool        // the request has come as a whole
-	w       http.ResponseWriter
-	dialect Dialect
-	id      string // X-Request-Id
-	begun   time.Time
+	Server   *Server
+	hold     *pool.Hold[*Model] // the request's model; nil before it is known
+	settings *settings          // the server's when the request arrived
+	conn     *connection        // nil if connections are not bounded
+	working  bool               // the whole request has arrived
+	w        http.ResponseWriter
+	dialect  Dialect
+	id       string // X-Request-Id
+	begun    time.Time
 
-	work    context.Context                                   // of what is done for the request
+	work    context.Context                                   // of the work for the request
 	end     context.CancelCauseFunc                           // ends work
-	after   []func()                                          // called at the end of the request
-	memory  *budget.Account                                   // that the request holds
-	size    int                                               // of the body that has come
-	body    *body                                             // that the client sends
-	answers atomic.Bool                                       // has begun to be answered
-	asked   bool                                              // the model was asked
-	gave    atomic.Bool                                       // way to others, so that nothing more is read or written
-	stream  *Stream                                           // the answer, where it is one
-	watch   *stopwatch                                        // nil where the request asks for no timings
-	status  int                                               // of the answer; 0 before it
-	bytes   int64                                             // of the answer
-	err     error                                             // that it ended with
-	attrs   []slog.Attr                                       // for its line in the log
-	traced  func(route string, status int, notes []slog.Attr) // nil where nobody follows it
+	after   []func()                                          // called when the request ends
+	memory  *budget.Account                                   // memory that the request holds
+	size    int                                               // bytes of the body received
+	body    *body                                             // nil if the request has none
+	answers atomic.Bool                                       // part of the answer has been written
+	asked   bool                                              // the model has been asked
+	gave    atomic.Bool                                       // gave way to others: nothing more is read or written
+	stream  *Stream                                           // nil if the answer is not a stream
+	watch   *stopwatch                                        // nil if the request asks for no timings
+	retry   int                                               // seconds, see retryAfter; 0 until computed
+	status  int                                               // of the answer; 0 before it is written
+	bytes   int64                                             // bytes of the answer written
+	err     error                                             // the error that ended the request
+	attrs   []slog.Attr                                       // of the request's log line
+	traced  func(route string, status int, notes []slog.Attr) // nil if the request is not traced
 }
 
 type exchangeKey struct{}
 
-// exchangeOf is the one that ctx belongs to.
+// exchangeOf returns the Exchange in ctx.
 func exchangeOf(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
 }
 
-// Note adds to the request's line in the log.
+// Note adds attributes to the request's log line.
 func (x *Exchange) Note(attrs ...slog.Attr) { x.attrs = append(x.attrs, attrs...) }
 
-// newExchange begins one in the dialect d, and returns what its handlers write to. It is
-// for [Exchange.close] to end it.
+// newExchange starts an Exchange in the dialect d. It returns the writer and the request for its
+// handlers. [Exchange.close] ends it.
 func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, times *Deadlines, stopped context.Context) (*Exchange, http.ResponseWriter, *http.Request) {
 	x := &Exchange{dialect: d, begun: time.Now(), id: r.Header.Get("X-Request-Id")}
 	if !saneID(x.id) {
@@ -78,7 +82,7 @@ func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, times *Deadl
 	return x, x.w, r
 }
 
-// came notes that all of the request has come, so that its connection does not wait.
+// came notes that the whole request has arrived: its connection no longer waits for the client.
 func (x *Exchange) came() {
 	if !x.working {
 		x.working = true
@@ -86,7 +90,7 @@ func (x *Exchange) came() {
 	}
 }
 
-// close ends it. Who is told to linger does so when all else is done.
+// close ends x. It returns the time to linger once all else is done.
 func (x *Exchange) close() (linger time.Duration) {
 	if x.working {
 		x.conn.work(-1)
@@ -99,26 +103,26 @@ func (x *Exchange) close() (linger time.Duration) {
 	return linger
 }
 
-// giveWay ends a request that waits for its client, so that others have its memory.
+// giveWay ends a request that waits for its client, so that others can use its memory.
 func (x *Exchange) giveWay() {
 	x.end(budget.ErrFull)
 	if !x.answers.Load() {
-		x.readBy(0) // so that it is told
+		x.readBy(0) // reading fails, so the client gets an error
 		return
 	}
 	x.gave.Store(true)
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now())
 }
 
-// Work is the context of what is done for the request: it ends when the client leaves,
-// when the request has taken too long, and when the server stops.
+// Work returns the context of the work for the request. It ends when the client leaves, when the
+// request exceeds its time limit, and when the server stops.
 func (x *Exchange) Work() context.Context { return x.work }
 
-// A body is one that a client sends.
+// A body is the body of a request. It counts what is read.
 type body struct {
 	io.ReadCloser
 	read  int  // bytes
-	ended bool // all of it was read
+	ended bool // read to the end
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -128,7 +132,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// saneID reports whether a client's name for its request can be in headers and logs.
+// saneID reports whether a client's request ID is safe in headers and logs.
 func saneID(id string) bool {
 	for _, c := range []byte(id) {
 		switch {
@@ -140,29 +144,28 @@ func saneID(id string) bool {
 	return 0 < len(id) && len(id) <= 128
 }
 
-// NewID is a name that nothing else has.
+// NewID returns a unique ID with the given prefix.
 func NewID(prefix string) string { return prefix + rand.Text() }
 
-// promptNote is what the log calls that which was asked.
+// promptNote is the log attribute for the body of a request.
 const promptNote = "body"
 
-// notePrompt has the request's line in the log say what was asked, where that is
-// wanted.
+// notePrompt adds the body to the request's log line if the server logs prompts.
 func (x *Exchange) notePrompt(body []byte) {
-	if x.Server.config.LogPrompts {
+	if x.settings.logPrompts {
 		x.Note(slog.String(promptNote, string(body)))
 	}
 }
 
-// Reserve takes memory for what an answer keeps beside what the collector does, until the
-// request ends.
+// Reserve reserves memory that an answer needs beyond what the collector reserves. It is freed when
+// the request ends.
 func (x *Exchange) Reserve(bytes int) error { return x.memory.ReserveInt(bytes) }
 
-// spillBytes are written at once of an answer that is not a stream.
+// spillBytes is the size in bytes of the pieces in which an answer that is not a stream is written.
 const spillBytes = 64 << 10
 
-// Spill writes b, a part of a JSON answer, where it is long, and returns what is to be
-// appended to. Nothing can go wrong with the answer from then on.
+// Spill writes b, a part of a JSON answer, if it is long, and returns the slice to append to. After
+// it has written, the answer can no longer become an error.
 func (x *Exchange) Spill(b []byte) []byte {
 	if len(b) < spillBytes {
 		return b
@@ -170,11 +173,11 @@ func (x *Exchange) Spill(b []byte) []byte {
 	if x.status == 0 {
 		x.w.Header().Set("Content-Type", jsonType)
 	}
-	_, _ = x.w.Write(b) // an error is the client's, which has left
+	_, _ = x.w.Write(b) // fails only if the client has left
 	return b[:0]
 }
 
-// JSON answers with v.
+// JSON answers with the JSON encoding of v.
 func (x *Exchange) JSON(v any) error {
 	data, err := jsontext.Encode(v)
 	if err != nil {
@@ -184,7 +187,7 @@ func (x *Exchange) JSON(v any) error {
 	return nil
 }
 
-// WriteJSON answers with JSON, or with what is left of it after [Exchange.Spill].
+// WriteJSON answers with JSON data, or with the rest of it after [Exchange.Spill].
 func (x *Exchange) WriteJSON(data []byte) {
 	if x.status != 0 {
 		_, _ = x.w.Write(data)
@@ -203,7 +206,7 @@ func (x *Exchange) writeError(e *Error) {
 	writeJSON(x.w, e.Status, x.dialect.Error(x.w.Header(), e))
 }
 
-// writeJSON answers with JSON. An error of writing it is the client's: it has left.
+// writeJSON answers with JSON data. Writing fails only if the client has left.
 func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	h := w.Header()
 	h.Set("Content-Type", jsonType)
@@ -212,8 +215,8 @@ func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	_, _ = w.Write(data)
 }
 
-// A recorder notes what is written. A client that does not read what it is sent loses
-// the rest.
+// A recorder notes the status and size of an answer. A client that does not read its answer in time
+// loses the rest.
 type recorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -221,7 +224,8 @@ type recorder struct {
 	x       *Exchange
 }
 
-// WriteHeader notes the status. An answer does not wait for a body that nobody wants.
+// WriteHeader notes the status. The answer does not wait for the rest of a body that no handler
+// reads.
 func (r *recorder) WriteHeader(status int) {
 	if r.x.status == 0 && status >= 200 {
 		r.x.status = status
@@ -232,10 +236,10 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// pieceBytes are written with a time limit of their own.
+// pieceBytes is the size in bytes of the pieces that each have a write deadline of their own.
 const pieceBytes = 64 << 10
 
-// Write counts the bytes.
+// Write writes p in pieces and counts the bytes.
 func (r *recorder) Write(p []byte) (n int, err error) {
 	if r.x.status == 0 {
 		r.WriteHeader(http.StatusOK)
@@ -244,7 +248,7 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 	r.x.memory.Send(true)
 	defer r.x.memory.Send(false)
 	for err == nil && len(p) > 0 {
-		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // where there is none, nobody waits
+		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // an error means that the writer has no deadlines
 		if r.x.gave.Load() {
 			return n, budget.ErrFull
 		}
@@ -256,17 +260,18 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// FlushError sends what was written, for [http.ResponseController].
+// FlushError sends the buffered data, for [http.ResponseController].
 func (r *recorder) FlushError() error {
 	r.x.memory.Send(true)
 	defer r.x.memory.Send(false)
 	err := r.control.Flush()
 	if r.x.ProtoMajor == 2 && err == nil {
-		// All was sent, and the time of a stream of HTTP/2 runs out even if nothing is written.
+		// All data is sent. Without this, the deadline of an HTTP/2 stream expires even if nothing
+		// is written.
 		_ = r.control.SetWriteDeadline(time.Time{})
 	}
 	return err
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap returns the underlying writer, for [http.ResponseController].
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"time"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/pool"
 )
 
 // What the tests in package server_test see beside what all do.
@@ -14,9 +17,17 @@ const PromptNote = promptNote
 var (
 	Scrape, Values, HistogramOf = scrape, values, histogram
 	MadeUp                      = madeUp
-	NewMetrics                  = newMetrics
 	RecoverTo                   = recoverTo
 )
+
+// NewMetrics are those of a server with one model.
+func NewMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
+	return newMetrics(func(each func(string, realizar.Metrics)) { each(name, read()) }, func() state {
+		s, gib := stands(), pool.Need{"cpu": 1 << 30}
+		s.pool = poolState{[]pool.Status{{Spec: pool.Spec{Name: name}, State: pool.Ready, Need: gib}}, gib, gib}
+		return s
+	})
+}
 
 // State is how a server stands.
 type State = state
@@ -51,12 +62,18 @@ func (s *Server) TakeTurns() (release func()) {
 }
 
 // Admitted is how many answers are let in and not over.
-func (s *Server) Admitted() int { return s.admission.count() }
+func (s *Server) Admitted() int {
+	taken, _ := s.admission.count()
+	return taken
+}
 
 // HoldPulse has nobody ask the model whether it is well until release is called.
 func (s *Server) HoldPulse() (release func()) {
-	s.pulse.asking.Lock()
-	return s.pulse.asking.Unlock
+	h, _ := s.models.Look(s.Names()[0])
+	defer h.Release()
+	p := &h.Model.pulse
+	p.asking.Lock()
+	return p.asking.Unlock
 }
 
 // Codes are those of errors of the model.

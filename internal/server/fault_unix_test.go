@@ -33,7 +33,7 @@ func TestCutShort(t *testing.T) {
 	}
 	for range 3 {
 		e := s.post("/v1/completions", request).fails(t, 500, "", "damaged_file")
-		if !strings.HasPrefix(e.Message, "model.gguf: tensor ") || !strings.Contains(e.Message, "was cut short") || strings.Contains(e.Message, filepath.Dir(path)) {
+		if !strings.HasPrefix(e.Message, "model.gguf: tensor ") || !strings.Contains(e.Message, "was truncated") || strings.Contains(e.Message, filepath.Dir(path)) {
 			t.Errorf("message %q", e.Message)
 		}
 	}
@@ -41,7 +41,7 @@ func TestCutShort(t *testing.T) {
 		t.Errorf("the list of models: %d %s", r.status, r.body)
 	}
 	for range 3 {
-		if e := s.get("/ready").fails(t, 503, "", "model_failed"); !strings.Contains(e.Message, "was cut short") {
+		if e := s.get("/ready").fails(t, 503, "", "model_failed"); !strings.Contains(e.Message, "was truncated") {
 			t.Errorf("message %q", e.Message)
 		}
 	}

@@ -12,20 +12,19 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A Request is what a dialect asks of the model: answers to a conversation, or to
-// several prompts with the same number of choices.
+// A Request is a dialect's request to the model: for answers to a conversation, or to several
+// prompts with the same number of choices.
 type Request struct {
-	Chat    *realizar.ChatRequest // nil: Prompts count
+	Chat    *realizar.ChatRequest // if nil, Prompts are used
 	Prompts []realizar.Request
-	Seeded  bool       // the seed is the request's; else each prompt has a random one
-	Param   string     // the field that holds the prompts
-	Fields  ChatFields // those of the conversation
-	// Grammar, where not nil, is what the answers must be. It may not stand in Chat or
-	// Prompts.
+	Seeded  bool       // the request has a seed; if not, each prompt has a random one
+	Param   string     // the field of the prompts
+	Fields  ChatFields // the fields of the conversation
+	// Grammar, if not nil, constrains the answers. Chat and Prompts must not have a grammar then.
 	Grammar *Grammar
 }
 
-// param is the field that an error is about of running r.
+// param returns the field that an error of running r is about.
 func (r *Request) param(err error) string {
 	switch {
 	case errors.Is(err, realizar.ErrGrammar) && r.Grammar != nil:
@@ -35,33 +34,32 @@ func (r *Request) param(err error) string {
 	case errors.Is(err, realizar.ErrGrammar):
 		return r.Fields.Tools
 	case len(r.Chat.Tools) > 0 && r.Fields.Tools != "" && isWish(err):
-		return r.Fields.Tools // whose calls cannot be held to their schemas
+		return r.Fields.Tools // the tools' calls cannot be constrained to their schemas
 	}
 	return r.Fields.Messages
 }
 
-// A Writer writes the answers to a request as its dialect has them, by one call at a
-// time. Its errors end the request.
+// A Writer writes the answers to a request in the form of its dialect. Its methods are not called
+// concurrently. An error that one returns ends the request.
 type Writer interface {
-	// Begin is called before the model runs, with the tokens of the prompts.
+	// Begin is called before the model runs, with the token IDs of each prompt.
 	Begin(prompts [][]int32) error
-	// Delta is called for each event where the answer is a [Stream].
+	// Delta is called for each event if the answer is a [Stream].
 	Delta(d *Delta) error
-	// End is called when all answers have ended: it ends the stream, or writes the
-	// answers as a whole.
+	// End is called when all answers have ended. It ends the stream, or writes the whole answer.
 	End(r *Result) error
 }
 
-// Defaults are the settings of a request that says nothing: tokens are chosen as the
-// model's makers recommend, or by the model's own probabilities.
-func (s *Server) Defaults() realizar.Generation {
-	if d, ok := s.model.DefaultSampling(); ok {
+// Defaults returns the settings of a request that sets none: the sampling that the model's makers
+// recommend, or temperature 1.
+func (x *Exchange) Defaults() realizar.Generation {
+	if d, ok := x.Model().DefaultSampling(); ok {
 		return realizar.Generation{Sampling: d, Choices: 1}
 	}
 	return realizar.Generation{Sampling: realizar.Sampling{Temperature: 1}, Choices: 1}
 }
 
-// Answer runs r and has w write what comes of it. The header of x may ask for timings.
+// Answer runs r and passes the answers to w. The request's header may ask for timings.
 func (x *Exchange) Answer(r *Request, w Writer) error {
 	prompts := max(1, len(r.Prompts))
 	var choices int
@@ -90,20 +88,22 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		return err
 	}
 	c := newCollector(x, w, prompts, choices)
-	started := x.phase(x.Server.config.Deadlines.FirstToken, errFirst)
+	started := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer started()
+	defer x.stream.keepAlive(x.settings.streamKeepAlive, x.end)()
 	if err := x.run(ctx, jobs, func(job int, e *realizar.Event) error {
 		started()
+		x.Server.admission.speed.tokens.Add(1)
 		return c.take(job, e)
 	}); err != nil {
 		return OfField(r.param(err), err)
 	}
 	x.noteUsage(c)
-	x.asked = c.result.Usage.CompletionTokens > 0 // else the model need not have run
+	x.asked = c.result.Usage.CompletionTokens > 0 // otherwise the model need not have run
 	return w.End(&c.result)
 }
 
-// jobs are the prompts of r as the model runs them, with their settings.
+// jobs returns the prompts of r with their settings, ready to run.
 func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
 	done, err := x.preparing()
 	if err != nil {
@@ -122,10 +122,10 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 				return nil, err
 			}
 			jobs[i].Generation = r.Chat.Generation
-			p, err = x.chatPrompt(ctx, r.Chat, &r.Fields, x.Server.model.Context())
+			p, err = x.chatPrompt(ctx, r.Chat, &r.Fields, x.Model().Context())
 		} else {
 			jobs[i].Generation = r.Prompts[i].Generation
-			p, err = x.Server.model.Prompt(ctx, &r.Prompts[i], x.Server.model.Context())
+			p, err = x.Model().Prompt(ctx, &r.Prompts[i], x.Model().Context())
 			err = OfField(r.Param, err)
 		}
 		if err != nil {
@@ -141,46 +141,45 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 	return jobs, nil
 }
 
-// Prompt is that of a text, which is the field param of a request. It may be longer than
-// the context.
+// Prompt returns the prompt of a text in the field param. The prompt may be longer than the
+// context.
 func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, error) {
 	done, err := x.preparing()
 	if err != nil {
 		return realizar.Prompt{}, err
 	}
 	defer done()
-	p, err := x.Server.model.Prompt(x.work, r, 0)
+	p, err := x.Model().Prompt(x.work, r, 0)
 	return p, OfField(param, err)
 }
 
-// preparing begins the phase of making prompts, when it is the request's turn, and returns
-// what ends it.
+// preparing waits for the request's turn and begins the phase in which prompts are made. done ends
+// it.
 func (x *Exchange) preparing() (done func(), err error) {
 	ended, err := x.turn()
 	if err != nil {
 		return nil, err
 	}
-	phase := x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+	phase := x.phase(x.settings.deadlines.Prepare, errPrepare)
 	return func() {
 		phase()
 		ended()
 	}, nil
 }
 
-// run runs jobs. each is called for every event with the number of its job, one call
-// at a time; its error ends them all, as theirs do.
+// run runs the jobs. It calls each for every event with the index of the job, one call at a time.
+// An error of each or of a job ends all jobs.
 func (x *Exchange) run(ctx context.Context, jobs []realizar.Request, each func(job int, e *realizar.Event) error) error {
-	s := x.Server
 	if len(jobs) == 1 {
-		return s.one(ctx, &jobs[0], func(e *realizar.Event) error { return each(0, e) })
+		return x.one(ctx, &jobs[0], func(e *realizar.Event) error { return each(0, e) })
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(s.config.Parallel)
+	group.SetLimit(x.Server.config.Parallel)
 	var mu sync.Mutex
 	for i := range jobs {
 		group.Go(func() (err error) {
 			defer recoverTo(&err)
-			return s.one(ctx, &jobs[i], func(e *realizar.Event) error {
+			return x.one(ctx, &jobs[i], func(e *realizar.Event) error {
 				mu.Lock()
 				defer mu.Unlock()
 				return each(i, e)
@@ -190,8 +189,8 @@ func (x *Exchange) run(ctx context.Context, jobs []realizar.Request, each func(j
 	return group.Wait()
 }
 
-func (s *Server) one(ctx context.Context, r *realizar.Request, each func(*realizar.Event) error) error {
-	for e, err := range s.model.Generate(ctx, r) {
+func (x *Exchange) one(ctx context.Context, r *realizar.Request, each func(*realizar.Event) error) error {
+	for e, err := range x.Model().Generate(ctx, r) {
 		if err != nil {
 			return err
 		}
@@ -202,7 +201,7 @@ func (s *Server) one(ctx context.Context, r *realizar.Request, each func(*realiz
 	return nil
 }
 
-// noteUsage has the request's line in the log say what it took.
+// noteUsage adds token counts and times to the request's log line.
 func (x *Exchange) noteUsage(c *collector) {
 	u, t := &c.result.Usage, &c.longest
 	x.Note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("cached_tokens", u.CachedTokens), slog.Int("completion_tokens", u.CompletionTokens),

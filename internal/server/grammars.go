@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -13,32 +14,32 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A Grammar is one as a request has it.
+// A Grammar is a grammar as the request states it.
 type Grammar struct {
 	Kind GrammarKind
 	Text []byte
 	// Strict refuses a JSON Schema that OpenAI's strict mode refuses.
 	Strict bool
-	// Compact has JSON without white space, whatever the server's own setting.
+	// Compact allows no white space in JSON, whatever the server's own setting.
 	Compact bool
-	Param   string // the field that it is
+	Param   string // the field that states the grammar
 }
 
-// A GrammarKind is what the text of a [Grammar] is written in.
+// A GrammarKind is the notation of a [Grammar]'s text.
 type GrammarKind uint8
 
 // The kinds.
 const (
 	JSONSchema    GrammarKind = iota
-	JSONObject                // of any JSON object; without a text
+	JSONObject                // any JSON object; has no text
 	Regexp                    // a regular expression
-	Choice                    // a JSON list of texts
-	EBNF                      // GBNF, where it has "::=", or Lark's notation
+	Choice                    // a JSON list of strings
+	EBNF                      // GBNF if the text has "::=", otherwise Lark's notation
 	GBNF                      // llama.cpp's notation
-	StructuralTag             // as a request has it, in JSON
+	StructuralTag             // JSON, as in the request
 )
 
-// compile makes it for m. JSON is written as o says.
+// compile compiles g for m. The options o apply to JSON.
 func (g *Grammar) compile(m *realizar.Model, o realizar.JSONOptions) (*realizar.Grammar, error) {
 	o.Strict = g.Strict
 	if g.Compact {
@@ -68,9 +69,14 @@ func (g *Grammar) compile(m *realizar.Model, o realizar.JSONOptions) (*realizar.
 	return realizar.GBNF(text)
 }
 
-// key is equal of equal grammars alone.
-func (g *Grammar) key() [sha256.Size]byte {
+// tagsKey is the [Note] key of a random text that is unique to a model.
+type tagsKey struct{}
+
+// key returns a hash that is equal only for equal grammars. If the grammar depends on the model, of
+// is a text unique to the model.
+func (g *Grammar) key(of string) [sha256.Size]byte {
 	h := sha256.New()
+	h.Write([]byte(of))
 	h.Write([]byte{byte(g.Kind), flag(g.Strict), flag(g.Compact)})
 	h.Write(g.Text)
 	return [sha256.Size]byte(h.Sum(nil))
@@ -83,43 +89,43 @@ func flag(b bool) byte {
 	return 0
 }
 
-// The most grammars that are kept, and the most bytes of their texts together. One longer
-// than that is compiled each time. A grammar takes up to grammarCost bytes for each of its
-// text, as a list of many short texts does.
+// The bounds of the cache: the number of grammars, and the bytes of their texts together. A grammar
+// with a longer text is compiled for each request. A compiled grammar takes up to grammarCost bytes
+// for each byte of its text, as a list of many short texts does.
 const (
 	maxGrammars     = 128
 	maxGrammarBytes = 2 << 20
 	grammarCost     = 128
 )
 
-// grammars are those that requests had last, and errors of those that are none. Those
-// that ask for one text at the same time wait for one compilation; few are under way at a
-// time.
+// grammars caches the grammars that requests used last, and the errors of those that do not
+// compile. Requests for the same text at the same time share one compilation. The number of
+// concurrent compilations is bounded.
 type grammars struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*list.Element // of *compiled
-	order *list.List                          // the one that was asked for last comes first
-	bytes int                                 // of the texts
-	slots chan struct{}                       // one for each compilation under way
+	order *list.List                          // most recently used first
+	bytes int                                 // total size of the texts
+	slots chan struct{}                       // holds one value per running compilation
 }
 
 func newGrammars() *grammars {
 	return &grammars{known: map[[sha256.Size]byte]*list.Element{}, order: list.New(), slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
-// A compiled grammar is one of grammars, or is going to be.
+// A compiled is an entry of grammars, compiled or being compiled.
 type compiled struct {
 	key     [sha256.Size]byte
 	bytes   int
-	waiting int           // requests; with the mutex of grammars
-	left    chan struct{} // closed when none waits any more
-	done    chan struct{} // closed when what follows is there
+	waiting int           // number of requests that wait; guarded by the mutex of grammars
+	left    chan struct{} // closed when no request waits any more
+	done    chan struct{} // closed when grammar and err are set
 	grammar *realizar.Grammar
 	err     error
 }
 
-// get is the grammar of that key, which compile makes where it is not there. It returns
-// when ctx ends, and a compilation that nobody waits for does not begin.
+// get returns the grammar with that key. It calls compile if the cache does not have it. It returns
+// early when ctx ends. A compilation that no request waits for is not started.
 func (gs *grammars) get(ctx context.Context, key [sha256.Size]byte, bytes int, compile func() (*realizar.Grammar, error)) (*realizar.Grammar, error) {
 	c := gs.enter(key, bytes, compile)
 	defer gs.leave(c)
@@ -131,14 +137,14 @@ func (gs *grammars) get(ctx context.Context, key [sha256.Size]byte, bytes int, c
 	}
 }
 
-// has reports whether the grammar of that key is there, or is being made.
+// has reports whether the grammar with that key is cached or being compiled.
 func (gs *grammars) has(key [sha256.Size]byte) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	return gs.known[key] != nil
 }
 
-// enter has the caller wait for a grammar.
+// enter returns the entry of a grammar and registers the caller as waiting for it.
 func (gs *grammars) enter(key [sha256.Size]byte, bytes int, compile func() (*realizar.Grammar, error)) *compiled {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -160,7 +166,7 @@ func (gs *grammars) enter(key [sha256.Size]byte, bytes int, compile func() (*rea
 	return c
 }
 
-// leave has one request less wait for c.
+// leave notes that a request no longer waits for c.
 func (gs *grammars) leave(c *compiled) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -170,7 +176,7 @@ func (gs *grammars) leave(c *compiled) {
 	keep := c.bytes <= maxGrammarBytes
 	select {
 	case <-c.done:
-	default: // whoever asks for it from here on begins anew
+	default: // the next request for it starts again
 		close(c.left)
 		keep = false
 	}
@@ -186,7 +192,7 @@ func (gs *grammars) forget(e *list.Element) {
 	gs.bytes -= c.bytes
 }
 
-// compile makes c, unless nobody waits for it when its turn comes.
+// compile compiles c once it has a slot, unless no request waits for it by then.
 func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, error)) {
 	select {
 	case <-c.left:
@@ -206,18 +212,22 @@ func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, erro
 	close(c.done)
 }
 
-// grammar is g compiled, nil of nil. Its error is of its field. What one takes that was not
-// there is the request's until it ends.
+// grammar returns g compiled, or nil if g is nil. Its error names g's field. The memory of a
+// grammar that is not cached is charged to the request until it ends.
 func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, error) {
 	if g == nil {
 		return nil, nil
 	}
-	s, key := x.Server, g.key()
+	s, of := x.Server, ""
+	if g.Kind == StructuralTag {
+		of = Note(x.Model(), tagsKey{}, rand.Text)
+	}
+	key := g.key(of)
 	if cost := grammarCost * len(g.Text); !s.grammars.has(key) {
 		if err := x.Reserve(cost); err != nil {
 			return nil, err
 		}
 	}
-	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.model, s.config.JSON) })
+	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(x.Model().Model, s.config.JSON) })
 	return made, OfField(g.Param, err)
 }

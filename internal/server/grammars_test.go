@@ -13,7 +13,9 @@ import (
 )
 
 // keyOf is the key of a text.
-func keyOf(text string) [sha256.Size]byte { return (&Grammar{Kind: Regexp, Text: []byte(text)}).key() }
+func keyOf(text string) [sha256.Size]byte {
+	return (&Grammar{Kind: Regexp, Text: []byte(text)}).key("")
+}
 
 // counted compiles nothing, and counts how often.
 func counted(n *atomic.Int64) func() (*realizar.Grammar, error) {
@@ -84,7 +86,7 @@ func TestGrammarsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept", gs.bytes)
 	}
 	for _, g := range []Grammar{{Kind: Regexp, Text: []byte("a")}, {Kind: JSONSchema, Text: []byte("a")}, {Kind: JSONSchema, Text: []byte("a"), Strict: true}, {Kind: JSONSchema, Text: []byte("a"), Compact: true}} {
-		gs.known[g.key()] = nil
+		gs.known[g.key("")] = nil
 	}
 	if n := len(gs.known); n < 4 {
 		t.Errorf("%d keys; unlike grammars share one", n)

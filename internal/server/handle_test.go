@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/openai"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // A testDialect is OpenAI's with an endpoint of a test.
@@ -23,7 +24,7 @@ type testDialect struct {
 }
 
 func (d testDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test", Handle: d.handle}}
+	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
 // withRoute is a server with a handler of a test.
@@ -33,7 +34,7 @@ func withRoute(t *testing.T, log io.Writer, h server.Handler) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(m, server.Config{Names: []string{"m"}, Dialects: []server.Dialect{testDialect{handle: h}}, Parallel: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	s, err := server.New(servertest.One(t, m, "m"), server.Config{Dialects: []server.Dialect{testDialect{handle: h}}, Parallel: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,55 +11,77 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/pool"
 )
 
-// health says that the process is there.
+// health answers that the process is alive.
 func (s *Server) health(x *Exchange) error {
 	x.WriteJSON([]byte(`{"status":"ok"}`))
 	return nil
 }
 
-// ready says whether a request would be let in and answered, and how many answers are
-// under way or wait, of those that may.
+// ready reports whether a request would be admitted and some model can answer it, and how many
+// answers run or wait, of how many.
 func (s *Server) ready(x *Exchange) error {
 	if s.admission.isDraining() {
 		return errDraining
 	}
-	if err := s.model.Damage(); err != nil {
-		return failing(x.errorOf(err))
-	}
-	if err := s.pulse.check(x); err != nil {
+	if err := s.able(x); err != nil {
 		return err
 	}
 	if err := s.admission.enter(0); err != nil {
 		return err
 	}
+	taken, limit := s.admission.count()
 	return x.JSON(struct {
 		Status  string `json:"status"`
 		Answers int    `json:"answers"`
 		Limit   int    `json:"limit"`
-	}{"ready", s.admission.count(), s.admission.limit})
+	}{"ready", taken, limit})
 }
 
-// A pulse knows whether the model can answer. It is taken as well until a request fails by
-// no fault of its own; from then on the model is asked itself, until it answers that or any
+// able returns nil if some model can answer: it is loaded and works, or can be loaded. Otherwise it
+// returns why the first model cannot.
+func (s *Server) able(x *Exchange) (failed error) {
+	for _, m := range s.models.Models() {
+		var err error
+		if m.State == pool.Failed {
+			err = failing(x.errorOf(&pool.LoadError{Model: m.Name, Err: m.Err}))
+		}
+		s.Look(m.Name, func(m *Model) {
+			if err = m.Damage(); err != nil {
+				err = failing(x.errorOf(err))
+				return
+			}
+			err = m.pulse.check(x, m)
+		})
+		if err == nil {
+			return nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
+}
+
+// A pulse tracks whether a model can answer. The model counts as working until a request fails by
+// no fault of its own. From then on the model itself is asked, until it answers that or any other
 // request.
 type pulse struct {
-	asking sync.Mutex // held by who asks the model
+	asking sync.Mutex // held while the model is asked
 	asked  time.Time  // guarded by asking
 
 	mu     sync.Mutex
 	failed *Error // nil while the model is well
 }
 
-// state is why the model fails, or nil.
+// state returns why the model fails, or nil.
 func (p *pulse) state() *Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// set notes why the model fails, or that it does not, and returns what was noted before.
+// set records why the model fails, or nil, and returns the value before.
 func (p *pulse) set(failed *Error) (before *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,38 +95,41 @@ const (
 	pulseTime  = 10 * time.Second
 )
 
-// answered notes how a request ended.
-func (p *pulse) answered(x *Exchange) {
-	switch {
-	case x.Server == nil:
-	case x.err == nil:
+// beaten records how a request ended.
+func beaten(x *Exchange) {
+	if x.hold == nil {
+		return
+	}
+	p := &x.Model().pulse
+	if x.err == nil {
 		if x.asked && x.status == http.StatusOK {
 			p.well(x)
 		}
-	default:
-		if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && p.set(e) == nil {
-			x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("code", e.Code), slog.String("error", x.err.Error()))
-		}
+		return
+	}
+	if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && p.set(e) == nil {
+		x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("model", x.Name()), slog.String("code", e.Code), slog.String("error", x.err.Error()))
 	}
 }
 
-// well notes that the model has answered x, or was asked for its sake.
+// well records that the model has answered x, or the question that x caused.
 func (p *pulse) well(x *Exchange) {
 	if before := p.set(nil); before != nil {
 		x.Server.config.Logger.Info("the model answers again: ready", slog.String("request_id", x.id), slog.String("failed_with", before.Message))
 	}
 }
 
-// check is nil, or why the model cannot answer.
-func (p *pulse) check(x *Exchange) error {
+// check returns nil, or why the model cannot answer.
+func (p *pulse) check(x *Exchange, m *Model) error {
 	failed := p.state()
 	if failed != nil && p.asking.TryLock() {
 		defer p.asking.Unlock()
 		if time.Since(p.asked) >= pulseEvery {
-			// Who asks may leave sooner than the model answers, again and again.
+			// The client may leave before the model answers, again and again, so its context is not
+			// used.
 			ctx, cancel := context.WithTimeout(x.Server.stopped, pulseTime)
 			defer cancel()
-			err := beat(ctx, x.Server.model)
+			err := beat(ctx, m.Model)
 			p.asked = time.Now()
 			if err == nil {
 				p.well(x)
@@ -119,18 +145,18 @@ func (p *pulse) check(x *Exchange) error {
 	return failing(failed)
 }
 
-// failing is the answer of a server that is not ready, as the model fails by that.
+// failing returns the answer of a server that is not ready because its model fails with e.
 func failing(e *Error) error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: int(pulseEvery / time.Second),
 		Message: "the model cannot answer as it should: " + e.Message}
 }
 
-// beforeAll goes before whatever requests there are, so that it is known soon whether the model
-// answers when all places are taken, too.
+// beforeAll is a priority above that of all requests, so that the check ends soon even if all
+// places are taken.
 const beforeAll = math.MaxInt
 
-// beat has the model do what it is made for once, which reads its weights, of a mixture some
-// experts alone.
+// beat runs the model once for its purpose, which reads its weights (in a mixture of experts, those
+// of some experts only).
 func beat(ctx context.Context, m *realizar.Model) error {
 	var err error
 	for _, e := range m.Generate(ctx, &realizar.Request{PromptTokens: []int32{0}, Generation: realizar.Generation{MaxTokens: new(1), Priority: beforeAll}}) {

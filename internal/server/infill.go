@@ -4,8 +4,8 @@ import "github.com/realizar/realizar/internal/server/fields"
 
 // CheckSuffix refuses the field suffix, the text behind a gap that the answer fills, where the
 // model has no tokens for gaps.
-func (s *Server) CheckSuffix() error {
-	tok, err := s.model.Tokenizer()
+func (x *Exchange) CheckSuffix() error {
+	tok, err := x.Model().Tokenizer()
 	if err != nil {
 		return err
 	}

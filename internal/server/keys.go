@@ -11,24 +11,22 @@ import (
 	"sync/atomic"
 )
 
-// Keys are those that requests bear, read from a file.
+// Keys are the keys that requests may have, read from a file.
 type Keys struct {
 	path   string
 	hashes atomic.Pointer[[][sha256.Size]byte]
 }
 
-// maxKeyFile is how many bytes a file of keys may have.
+// maxKeyFile is the maximum size of a key file in bytes.
 const maxKeyFile = 1 << 20
 
-// ReadKeys reads a file of one key a line. Empty lines and those that begin with # do
-// not count.
+// ReadKeys reads a file with one key per line. It skips empty lines and lines that begin with #.
 func ReadKeys(path string) (*Keys, error) {
 	k := &Keys{path: path}
 	return k, k.Reload()
 }
 
-// Reload reads the file again. The keys stay as they are where it is not as it should
-// be.
+// Reload reads the file again. After an error the keys stay as they were.
 func (k *Keys) Reload() error {
 	data, err := os.ReadFile(k.path)
 	switch {
@@ -59,8 +57,8 @@ func (k *Keys) Reload() error {
 	return nil
 }
 
-// check refuses a request in d that bears none of the keys. Hashes of equal length are
-// compared, and always all of them, so that the time it takes says nothing.
+// check returns an error if a request in d has none of the keys. It compares hashes of equal
+// length, and always all of them, so that its time reveals nothing.
 func (k *Keys) check(d Dialect, r *http.Request) error {
 	if k == nil {
 		return nil
@@ -80,7 +78,7 @@ func (k *Keys) check(d Dialect, r *http.Request) error {
 	return nil
 }
 
-// BearerKey is the key of a request's header Authorization.
+// BearerKey returns the key of a request's Authorization header.
 func BearerKey(r *http.Request) (string, error) {
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || key == "" {

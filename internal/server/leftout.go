@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// leftOutHeader names what an answer does not take into account of its request.
+// leftOutHeader names the parts of the request that the answer ignores.
 const leftOutHeader = "X-Left-Out"
 
-// The most parts that the header names at one time, and of how many bytes each: proxies take
-// headers of a few kilobytes in all.
+// The maximum number of parts that the header names, and of bytes for each: proxies accept headers
+// of a few kilobytes in all.
 const (
 	maxLeftOut      = 16
 	maxLeftOutBytes = 64
 )
 
-// LeftOut says of parts of the request that the answer is made without them: in a header,
-// and in the log. It is for before the answer.
+// LeftOut reports, in a header and in the log, parts of the request that the answer ignores. It
+// must be called before the answer begins.
 func (x *Exchange) LeftOut(parts ...string) {
 	if len(parts) == 0 {
 		return
@@ -33,7 +33,7 @@ func (x *Exchange) LeftOut(parts ...string) {
 	x.Server.config.Logger.Warn("an answer is made without parts of its request", slog.String("request_id", x.id), slog.String("left_out", text))
 }
 
-// inHeader is a name of a client's as a list in a header may have it.
+// inHeader returns a client's name in a form that is safe in a header's list.
 func inHeader(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == ',' {

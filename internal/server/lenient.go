@@ -7,17 +7,17 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A request is read once more for each field that nobody knows: so often in any case, and
-// oftener as long as no more bytes are read in all.
+// A request is decoded again for each unknown field: maxUnknown times in any case, and more often
+// as long as no more than maxUnknownBytes are read in all.
 const (
 	maxUnknown      = 8
 	maxUnknownBytes = 256 << 20
 )
 
-// decode reads data, a request, into r. Where the server is lenient, fields that are not
-// known are blanks afterwards, and said to be left out.
+// decode reads data, a request, into r. If the server is lenient, it blanks unknown fields in data
+// and reports them as left out.
 func decode[R any](x *Exchange, list fields.List[R], r *R, data []byte) error {
-	if !x.Server.config.Lenient {
+	if !x.settings.lenient {
 		return list.Decode(r, data, "")
 	}
 	before := *r

@@ -6,24 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// maxHeader is the longest header of a request.
+// maxHeader is the maximum size of a request's header in bytes.
 const maxHeader = 64 << 10
 
-// HTTP is a server of net/http for h, with limits against clients that are slow or say
-// too much before they come to the point.
-// Its listener is to be one of [Connections.Listen] for c.
+// HTTP returns a server of net/http for h, with limits against clients that are slow or send large
+// headers. Its listener must come from [Connections.Listen] of c.
 func HTTP(h http.Handler, c *Connections, times Deadlines, logger *slog.Logger) *http.Server {
-	_ = times.complete() // what is wrong with them is said where they come from
+	_ = times.complete() // errors in times are reported by their source
 	return &http.Server{
 		Handler: h, ConnContext: c.ConnContext, ReadHeaderTimeout: times.Header, MaxHeaderBytes: maxHeader, IdleTimeout: times.Idle,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // of connections, which clients break at will
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // errors of connections, which clients break at will
 	}
 }
 
-// Loading stands for a server while its model is being loaded: it says that the process
-// is there, shows the page, which waits, and answers everything else with 503.
+// Loading stands in for a server while its model is being loaded: it answers that the process is
+// alive, serves the page, which waits, and answers everything else with 503.
 type Loading struct {
-	// These are those of the server that is to come.
+	// The same values as those of the server to come.
 	Dialects  []Dialect
 	Deadlines Deadlines
 	Hosts     []string
@@ -32,7 +31,7 @@ type Loading struct {
 	loaded atomic.Pointer[http.Handler]
 }
 
-// Loaded makes h answer from now on.
+// Loaded passes all requests to h from now on.
 func (l *Loading) Loaded(h http.Handler) { l.loaded.Store(&h) }
 
 func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -47,13 +47,13 @@ func (s *service) idle() {
 	}
 }
 
-// endless begins a stream that goes on for longer than a test, and returns when its
-// first event is there. It is read, as a stream that is not gives way to others.
-func (s *service) endless(more string) (stop func()) {
+// endless begins a stream that lasts longer than a test, and returns when the stream has begun. The
+// stream is read, because one that is not loses its place in the engine to others.
+func (s *service) endless() (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/completions",
-		strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true`+more+`}`))
+		strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ var long = modeltest.Context(1 << 16)
 
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, realizar.Options{Parallel: 1}, long)
-	stop := s.endless("")
+	stop := s.endless()
 	waiting, leave := context.WithCancel(context.Background())
 	var second sync.WaitGroup
 	second.Go(func() {
@@ -339,12 +339,27 @@ func TestRequestTimeout(t *testing.T) {
 	s.idle()
 }
 
-// Draining refuses what is new and finishes what is under way; stopping ends that too.
+// Draining refuses what is new, finishes what is under way, and ends streams without an end of
+// their own; stopping ends answers, too.
 func TestDrain(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, long)
-	stop := s.endless("")
+	stop := s.endless()
 	defer stop()
+	late, cancelLate := context.WithTimeout(t.Context(), time.Minute)
+	defer cancelLate()
+	r, err := http.NewRequestWithContext(late, http.MethodGet, s.URL+"/models/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
 	s.server.Drain()
+	if data, err := io.ReadAll(events.Body); err != nil || !strings.Contains(string(data), `"state":"ready"`) {
+		t.Errorf("the events end with %v after %s", err, data)
+	}
 	s.post("/v1/completions", `{"model":"small","prompt":"y"}`).fails(t, 503, "", "draining")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -425,11 +440,20 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("a page of %s: %d %s", host, r.status, r.body)
 		}
 	}
+	// A page of this machine may, if it calls the server by an address, unless others are named.
+	for origin, status := range map[string]int{"http://localhost:3000": 200, "https://127.0.0.1": 200, "http://[::1]:1": 200, "http://localhost.example:3000": 403, "null": 403, "file://localhost": 403} {
+		r := ask(closed, "POST", origin, "Sec-Fetch-Site", "cross-site")
+		if allowed := r.header.Get("Access-Control-Allow-Origin"); r.status != status || (allowed == origin) != (status == 200) {
+			t.Errorf("a page of %s: %d %s, allowed %q", origin, r.status, r.body, allowed)
+		}
+	}
+	ask(closed, "POST", "http://localhost:3000", "Host", "stranger.example").fails(t, 403, "", "origin_not_allowed")
 	some := serve(t, server.Config{Origins: []string{"https://page.example"}}, realizar.Options{})
 	if r := ask(some, "POST", "https://page.example", "Host", "page.example"); r.status != 200 || r.header.Get("Access-Control-Allow-Origin") != "https://page.example" || !strings.Contains(r.header.Get("Access-Control-Expose-Headers"), "X-Left-Out") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	ask(some, "POST", "https://other.example").fails(t, 403, "", "origin_not_allowed")
+	ask(some, "POST", "http://localhost:3000").fails(t, 403, "", "origin_not_allowed")
 	before := ask(some, "OPTIONS", "https://page.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
 	if before.status != 204 || before.header.Get("Access-Control-Allow-Headers") != "authorization" || !strings.Contains(before.header.Get("Access-Control-Allow-Methods"), "POST") {
 		t.Errorf("%d %v", before.status, before.header)

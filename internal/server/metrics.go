@@ -13,9 +13,8 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// metrics are what GET /metrics shows: the model's, under the names that vLLM gave
-// them and that the gateways in front of such servers read; the server's own; and
-// those of the process.
+// metrics are what GET /metrics shows: the model's metrics, under vLLM's names, which gateways in
+// front of such servers read; the server's own; and those of the process.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -23,16 +22,17 @@ type metrics struct {
 	panics   prometheus.Counter
 }
 
-// A state is how a server stands.
+// A state is the current state of a server.
 type state struct {
-	admitted    int // answers that were let in
+	admitted    int // answers that were admitted
 	memory      budget.Stats
 	connections ConnectionStats
+	pool        poolState
 }
 
-// newMetrics shows what read returns as the metrics of the model of that name, and how the
-// server stands.
-func newMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
+// newMetrics returns metrics of each model that read reports by name, and of the server's state,
+// which stands returns.
+func newMetrics(read func(each func(name string, m realizar.Metrics)), stands func() state) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,7 +45,7 @@ func newMetrics(name string, read func() realizar.Metrics, stands func() state) 
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "realizar_http_panics_total", Help: "Requests that ended in a panic of the server."}),
 	}
 	m.registry.MustRegister(
-		&modelMetrics{name: name, read: read}, m.requests, m.seconds, m.panics,
+		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, m.requests, m.seconds, m.panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	gauge := func(name, help string, of func(state) float64) {
@@ -68,13 +68,13 @@ func newMetrics(name string, read func() realizar.Metrics, stands func() state) 
 	return m
 }
 
-// show is GET /metrics.
+// show handles GET /metrics.
 func (m *metrics) show(x *Exchange) error {
 	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.Request)
 	return nil
 }
 
-// answered notes that a request has ended.
+// answered counts a request that has ended.
 func (m *metrics) answered(x *Exchange) {
 	route := x.Pattern
 	if route == "" {
@@ -88,11 +88,18 @@ func (m *metrics) answered(x *Exchange) {
 	}
 }
 
-// modelMetrics reads a model's metrics once for each scrape, so that the numbers of
+// modelMetrics calls each with the metrics of every model, loaded or not.
+func (s *Server) modelMetrics(each func(name string, m realizar.Metrics)) {
+	for _, status := range s.models.Models() {
+		s.Look(status.Name, func(*Model) {}) // so that its record follows it
+		each(status.Name, s.records.of(status.Name).metrics())
+	}
+}
+
+// modelMetrics reads each model's metrics once for each scrape, so that the numbers of
 // a scrape belong together.
 type modelMetrics struct {
-	name string
-	read func() realizar.Metrics
+	read func(each func(name string, m realizar.Metrics))
 }
 
 // A modelNumber is a gauge or a counter.
@@ -118,6 +125,12 @@ var modelGauges = []modelNumber{
 		func(m *realizar.Metrics) float64 { return float64(m.Waiting) }},
 	{describe("vllm:kv_cache_usage_perc", "Share of the cache that answers hold, from 0 to 1, of the pool with the largest share. Pages that are kept for reuse alone are free."),
 		func(m *realizar.Metrics) float64 { return cacheUsage(m) }},
+	{describe("realizar_target_inter_token_seconds", "The longest that an answer should wait for its next token as prompts of others are read."),
+		func(m *realizar.Metrics) float64 { return m.TargetITL.Seconds() }},
+	{describe("realizar_step_prompt_tokens", "Tokens of prompts that the step made last had room for."),
+		func(m *realizar.Metrics) float64 { return float64(m.StepPromptTokens) }},
+	{describe("realizar_prompt_token_seconds", "Seconds that a token of a prompt adds to a step, as was learnt from steps; 0 before that."),
+		func(m *realizar.Metrics) float64 { return m.PromptTokenTime.Seconds() }},
 }
 
 var modelCounters = []modelNumber{
@@ -173,8 +186,8 @@ var (
 	memoryFreeDesc  = describe("realizar_device_memory_free_bytes", "Of this, what nobody uses; 0 where the system does not say.", "device")
 )
 
-// finishedReasons are the words for endings that vLLM uses. Each is shown from the
-// start, so that a rate over it begins at 0.
+// finishedReasons are vLLM's words for endings. Each is shown from the start, so that a rate over
+// it begins at 0.
 var finishedReasons = []struct {
 	reason string
 	of     []realizar.Ending
@@ -185,8 +198,8 @@ var finishedReasons = []struct {
 	{"error", []realizar.Ending{realizar.EndedByError}},
 }
 
-// cacheUsage is how full the fullest pool is: where one has no page left, nothing
-// more is admitted.
+// cacheUsage returns the used share, from 0 to 1, of the fullest pool: if one pool has no page
+// left, no further request is admitted.
 func cacheUsage(m *realizar.Metrics) (share float64) {
 	for _, p := range m.Pools {
 		if p.Pages > 0 {
@@ -213,19 +226,23 @@ func (c *modelMetrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is called for each scrape.
 func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
-	m := c.read()
+	c.read(func(name string, m realizar.Metrics) { collect(out, name, &m) })
+}
+
+// collect sends the metrics of the model of that name.
+func collect(out chan<- prometheus.Metric, name string, m *realizar.Metrics) {
 	send := func(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		metric, err := prometheus.NewConstMetric(desc, kind, v, append([]string{c.name}, labels...)...)
+		metric, err := prometheus.NewConstMetric(desc, kind, v, append([]string{name}, labels...)...)
 		if err != nil {
 			metric = prometheus.NewInvalidMetric(desc, err)
 		}
 		out <- metric
 	}
 	for _, n := range modelGauges {
-		send(n.desc, prometheus.GaugeValue, n.value(&m))
+		send(n.desc, prometheus.GaugeValue, n.value(m))
 	}
 	for _, n := range modelCounters {
-		send(n.desc, prometheus.CounterValue, n.value(&m))
+		send(n.desc, prometheus.CounterValue, n.value(m))
 	}
 	for _, r := range finishedReasons {
 		var ended uint64
@@ -245,23 +262,25 @@ func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostUsed), pool, "host", "used")
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostPages-p.HostUsed), pool, "host", "empty")
 	}
-	send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
-	send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	if m.Device.Name != "" {
+		send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
+		send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	}
 	for _, h := range modelHistograms {
-		out <- c.histogram(h.desc, h.value(&m))
+		out <- constHistogram(h.desc, name, h.value(m))
 	}
 }
 
-// histogram is h in Prometheus' form, whose buckets count all values up to their
+// constHistogram returns h in Prometheus' form, in which a bucket counts all values up to its
 // bound.
-func (c *modelMetrics) histogram(desc *prometheus.Desc, h *realizar.Histogram) prometheus.Metric {
+func constHistogram(desc *prometheus.Desc, name string, h *realizar.Histogram) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(h.Bounds))
 	var below uint64
 	for i, bound := range h.Bounds {
 		below += h.Counts[i]
 		buckets[bound] = below
 	}
-	metric, err := prometheus.NewConstHistogram(desc, h.Count(), h.Sum, buckets, c.name)
+	metric, err := prometheus.NewConstHistogram(desc, h.Count(), h.Sum, buckets, name)
 	if err != nil {
 		return prometheus.NewInvalidMetric(desc, err)
 	}

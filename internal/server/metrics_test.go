@@ -183,7 +183,7 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 // shown is the address of the metrics that read returns.
 func shown(t *testing.T, read func() realizar.Metrics) string {
 	t.Helper()
-	m := newMetrics("babble", read, func() state { return state{admitted: 12} })
+	m := NewMetrics("babble", read, func() state { return state{admitted: 12} })
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = m.show(&Exchange{Request: r, w: w}) }))
 	t.Cleanup(s.Close)
 	return s.URL

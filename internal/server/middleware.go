@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,31 +14,29 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// middleware is what every request goes through on its way to next.
-func (s *Server) middleware(next http.Handler) (http.Handler, error) {
-	origins, err := newOrigins(s.config.Origins, s.config.Hosts, s.config.Keys != nil)
-	if err != nil {
-		return nil, err
-	}
+// middleware returns the handler that every request passes through on its way to next.
+func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, w, r := newExchange(w, r, s.config.Dialects[0], &s.config.Deadlines, s.stopped)
+		set := s.settings.Load()
+		x, w, r := newExchange(w, r, s.config.Dialects[0], &set.deadlines, s.stopped)
 		defer s.end(x)
+		x.settings = set
 		x.memory = s.memory.Open(r.RemoteAddr, x.giveWay)
 		x.work = budget.With(x.work, x.memory)
 		s.follow(x)
 		if s.admission.isDraining() {
 			w.Header().Set("Connection", "close")
 		}
-		switch answered, err := origins.admit(w, r); {
+		switch answered, err := set.origins.admit(w, r); {
 		case err != nil:
 			x.fail(err)
 		case !answered:
 			next.ServeHTTP(w, r)
 		}
-	}), nil
+	})
 }
 
-// end notes that a request was answered.
+// end logs a request that was answered.
 func (s *Server) end(x *Exchange) {
 	defer x.linger(x.close())
 	for _, f := range s.ended {
@@ -49,7 +48,7 @@ func (s *Server) end(x *Exchange) {
 	case x.status >= 500 && x.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case slices.Contains([]string{"GET /health", "GET /ready", "GET /metrics"}, x.Pattern):
-		level = slog.LevelDebug // machines ask every few seconds
+		level = slog.LevelDebug // monitoring asks every few seconds
 	}
 	attrs := append([]slog.Attr{
 		slog.String("request_id", x.id), slog.String("method", x.Method), slog.String("path", fields.Short([]byte(x.URL.Path))),
@@ -70,8 +69,8 @@ func (s *Server) end(x *Exchange) {
 type origins struct {
 	all   bool
 	list  []string
-	other *http.CrossOriginProtection // refuses those of other pages
-	keys  bool                        // are wanted, which other pages do not know
+	other *http.CrossOriginProtection // refuses requests of other pages
+	keys  bool                        // keys are needed, which other pages do not know
 	hosts hosts
 }
 
@@ -88,7 +87,7 @@ func newOrigins(list, names []string, keys bool) (*origins, error) {
 	return o, nil
 }
 
-// hostOf is the host of an address, without its port.
+// hostOf returns the host of an address, without its port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -96,14 +95,14 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// plainHost reports whether an address is that of a machine, or localhost. A page of
-// any other name may be a stranger's, who lets his name mean this machine.
+// plainHost reports whether an address is an IP address or localhost. Any other name may belong to
+// a stranger, whose DNS record points to this machine (DNS rebinding).
 func plainHost(address string) bool {
 	host := strings.TrimSuffix(hostOf(address), ".")
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil
 }
 
-// hosts are what requests may call the server beside addresses and localhost; nil for any.
+// hosts are the names of the server besides IP addresses and localhost; nil allows any name.
 type hosts []string
 
 func newHosts(names []string) hosts {
@@ -113,7 +112,7 @@ func newHosts(names []string) hosts {
 	return names
 }
 
-// admit refuses requests that call the server by another address. Browsers always say one.
+// admit returns an error if address is not one of the server's. Browsers always send one.
 func (h hosts) admit(address string) error {
 	if h == nil || address == "" || h.own(address) {
 		return nil
@@ -122,14 +121,25 @@ func (h hosts) admit(address string) error {
 		Message: fmt.Sprintf("the server is not called %.100q; its --allow-host names what else than an address and localhost it is called", hostOf(address))}
 }
 
-// own reports whether an address is the server's for sure: one of a machine, or a name that
-// was given to it.
+// own reports whether an address is certainly the server's: an IP address, localhost, or a
+// configured name.
 func (h hosts) own(address string) bool {
 	return plainHost(address) || slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, hostOf(address)) })
 }
 
-// admit sets the headers by which browsers let a page read the answer, answers their
-// question beforehand, and refuses what another page sends without asking.
+// plainOrigin reports whether a page comes from a program on the reader's own machine: by http or
+// https, from any port of localhost.
+func plainOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || u.User != nil {
+		return false
+	}
+	name := u.Hostname()
+	return name == "localhost" || name == "127.0.0.1" || name == "::1"
+}
+
+// admit sets the CORS headers with which browsers let a page read the answer, answers preflight
+// requests, and refuses requests that another page sends without a preflight.
 func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, err error) {
 	if err := o.hosts.admit(r.Host); err != nil {
 		return false, err
@@ -144,7 +154,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 	switch {
 	case o.all:
 		w.Header().Set("Access-Control-Allow-Origin", "*")
-	case slices.Contains(o.list, origin):
+	case slices.Contains(o.list, origin), len(o.list) == 0 && plainOrigin(origin) && o.hosts.own(r.Host):
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 	default:
 		if o.other.Check(r) != nil || !o.keys && !o.hosts.own(r.Host) {
@@ -158,7 +168,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 		return false, nil
 	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// An Explainer is a [Dialect] that knows why addresses have nothing that clients of its API
-// look for there.
+// An Explainer is a [Dialect] that explains why an address of its API has no endpoint.
 type Explainer interface {
-	// Explain is why there is nothing at a path, or "".
+	// Explain returns why there is no endpoint at a path, or "".
 	Explain(path string) string
 }
 
-// version is what paths of many APIs begin with, and clients that were given the address of
-// the server alone leave out, or write twice.
+// version is the prefix of many APIs' paths. Clients that were given the server's bare address
+// leave it out, or write it twice.
 const version = "/v1"
 
-// nothing answers a request for what is not there, and says what is.
+// nothing answers a request for an unknown address and names endpoints that exist.
 func (s *Server) nothing(x *Exchange) error {
 	path := x.URL.Path
 	e := *errNotFound
@@ -38,7 +37,7 @@ func (s *Server) nothing(x *Exchange) error {
 	return &e
 }
 
-// near is what is served at a path that differs by its version, or "".
+// near returns an endpoint whose path differs only by the version prefix, or "".
 func (s *Server) near(path string) string {
 	tail := path
 	for range strings.Count(path, version) {
@@ -55,7 +54,7 @@ func (s *Server) near(path string) string {
 	return ""
 }
 
-// mains are the endpoints that take a body, in their order.
+// mains returns the paths that take a POST, sorted.
 func (s *Server) mains() []string {
 	all := []string{}
 	for path, methods := range s.methods {

@@ -115,7 +115,7 @@ func readStream(r io.Reader) (streamed, error) {
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		switch {
-		case lines.Text() == "":
+		case lines.Text() == "", lines.Text() == ":":
 			continue
 		case !ok || all.done:
 			return all, fmt.Errorf("a line %q", lines.Text())
@@ -375,12 +375,13 @@ func TestChatErrors(t *testing.T) {
 		{chatBody("hi", `"logit_bias":{"1":101}`), 400, "logit_bias", "invalid_value"},
 		{chatBody("hi", `"logit_bias":{"99999":1}`), 400, "logit_bias", "invalid_value"},
 		{chatBody("hi", `"stop_token_ids":[null]`), 400, "stop_token_ids", "invalid_value"},
-		{chatBody("hi", `"stream_options":{"include_usage":true}`), 400, "stream_options", "invalid_value"},
+		{chatBody("hi", `"max_tokens":-2`), 400, "max_tokens", "invalid_value"},
+		{chatBody("hi", `"max_tokens":4.5`), 400, "max_tokens", "invalid_value"},
+		{chatBody("hi", `"seed":1.5`), 400, "seed", "invalid_value"},
 		{chatBody("hi", `"stream":true,"stream_options":{"continuous_usage_stats":true}`), 400, "stream_options.continuous_usage_stats", "unsupported_parameter"},
 		{chatBody("hi", `"response_format":"json"`), 400, "response_format", "invalid_value"},
 		{chatBody("hi", `"tools":[{"type":"function","function":{"name":"f"}}]`), 400, "tools", "invalid_value"},
 		{chatBody("hi", `"tools":[{"type":"function","function":{"name":"f","strict":1}}]`), 400, "tools[0].function.strict", "invalid_value"},
-		{chatBody("hi", `"store":true`), 400, "store", "unsupported_parameter"},
 		{`{"model":"small","messages":[` + strings.Repeat("0,", 1<<17) + `0]}`, 400, "messages", "invalid_value"},
 		{`{"model":"small","messages":[{"role":"user"}]}`, 400, "messages[0].content", "missing_required_parameter"},
 		{`{"model":"small","messages":[{"content":"hi"}]}`, 400, "messages[0].role", "missing_required_parameter"},
@@ -427,8 +428,10 @@ func TestChatAccepted(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	want := expected(t, s.model, "hello", 4)
 	for _, more := range []string{
-		`"user":"me","metadata":{"a":"b"},"store":false,"service_tier":"auto","safety_identifier":"x","prompt_cache_key":"y"`,
+		`"user":"me","metadata":{"a":"b"},"store":true,"service_tier":"auto","safety_identifier":"x","prompt_cache_key":"y"`,
 		`"stop":null,"temperature":0,"n":null,"tools":null,"response_format":null,"logit_bias":null,"stream_options":null,"seed":null`,
+		`"temperature":0,"cache_prompt":true,"id_slot":0,"timings_per_token":true,"keep_alive":"5m","stream_options":{"include_usage":true}`,
+		`"temperature":0,"n":1.0,"top_k":40.0,"seed":5.00`,
 		`"response_format": { "type" : "text" },"modalities":["text"],"tool_choice":"none","tools":[{"type":"function","function":{"name":"f"}}]`,
 		`"max_completion_tokens":4,"parallel_tool_calls":true,"skip_special_tokens":true`,
 	} {

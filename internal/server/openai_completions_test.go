@@ -187,7 +187,7 @@ func TestCompletionsErrors(t *testing.T) {
 		{`"prompt":"a","best_of":2`, "best_of", "unsupported_parameter"},
 		{`"prompt":"a","logprobs":6`, "logprobs", "invalid_value"},
 		{`"prompt":"a","logprobs":true`, "logprobs", "invalid_value"},
-		{`"prompt":"a","max_tokens":-1`, "max_tokens", "invalid_value"},
+		{`"prompt":"a","max_tokens":-2`, "max_tokens", "invalid_value"},
 		{`"prompt":"a","messages":[]`, "messages", "unknown_parameter"},
 		{`"prompt":"` + strings.Repeat("x", 300) + `"`, "prompt", "context_length_exceeded"},
 	} {

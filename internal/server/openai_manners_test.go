@@ -134,7 +134,6 @@ func TestNothingThere(t *testing.T) {
 		"/chat/completions":                "POST /v1/chat/completions",
 		"/v1/v1/chat/completions":          "POST /v1/chat/completions",
 		"/v1/api/chat":                     "POST /api/chat",
-		"/models":                          "GET /v1/models",
 		"/nothing":                         "/v1/chat/completions",
 		"/v1/" + strings.Repeat("a", 1000): "/v1/chat/completions",
 	} {
@@ -146,7 +145,7 @@ func TestNothingThere(t *testing.T) {
 
 // One model of a list, and the version of the program.
 func TestModelNamed(t *testing.T) {
-	s := serve(t, server.Config{Names: []string{"small", "org/other"}, Version: "v1.2.3"}, realizar.Options{})
+	s := serveNamed(t, []string{"small", "org/other"}, server.Config{Version: "v1.2.3"}, realizar.Options{}, modeltest.Llama(t))
 	for _, id := range []string{"small", "org/other", "org%2Fother"} {
 		if r := s.get("/v1/models/" + id); r.status != 200 || !strings.Contains(r.body, `"object":"model"`) {
 			t.Errorf("%s: %d %s", id, r.status, r.body)

@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// A Page is what browsers are shown at the server's address. It wants no key: it asks for
-// one before it asks the model.
+// A Page is the web page at the server's address. It needs no key: it asks for one before it asks
+// the model.
 type Page interface {
-	// Serve answers a request of GET or HEAD for one of its files: that at "/", or one
-	// below "/page/". It reports whether there is such a file, and writes nothing where
-	// there is none.
+	// Serve answers a GET or HEAD request for one of the page's files: "/", or a path below
+	// "/page/". It reports whether the file exists, and writes nothing if it does not.
 	Serve(w http.ResponseWriter, r *http.Request) bool
 }
 
-// The paths of a page. A dialect may have the first one, too: it then answers whoever does
-// not ask for HTML.
+// The paths of a page. A dialect may have the first one, too: it then answers clients that do not
+// ask for HTML.
 const (
 	rootPattern  = "GET /{$}"
 	filesPattern = "GET /page/{file}"
 )
 
-// handlePage registers the page, where there is one, and root, what d answers those who want
-// another thing of "/"; nil where it has nothing.
+// handlePage registers the page, if there is one. root is the handler of d for clients that do not
+// ask for HTML at "/"; nil if d has none.
 func (s *Server) handlePage(d Dialect, root Handler) {
 	if s.config.Page == nil {
 		if root != nil {
@@ -43,7 +42,7 @@ func (s *Server) handlePage(d Dialect, root Handler) {
 	})
 }
 
-// acceptsHTML reports whether a request is a browser's, which shall see the page.
+// acceptsHTML reports whether a request is a browser's, which gets the page.
 func acceptsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 func (s *Server) page(x *Exchange) error {

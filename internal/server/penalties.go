@@ -5,24 +5,24 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// Penalizes reports whether tokens that were there before are less likely by g.
+// Penalizes reports whether g makes tokens that occurred before less likely.
 func Penalizes(g *realizar.Generation) bool {
 	return g.PresencePenalty != 0 || g.FrequencyPenalty != 0 || g.RepetitionPenalty != 0 && g.RepetitionPenalty != 1
 }
 
-// Unpenalize takes the penalties out of g.
+// Unpenalize removes the penalties from g.
 func Unpenalize(g *realizar.Generation) {
 	g.RepetitionPenalty, g.PresencePenalty, g.FrequencyPenalty = 1, 0, 0
 }
 
-// LookBack settles repeat_last_n, how many tokens the penalties of g look back at, which is
-// the field param: all, where it is nil or -1; 0 takes the penalties out of g. Another number
-// beside a penalty is an error.
-func (s *Server) LookBack(g *realizar.Generation, lastN *int, param string) error {
+// LookBack applies repeat_last_n, the number of tokens that the penalties of g look back at, from
+// the field param. nil and -1 mean all tokens; 0 removes the penalties from g. Another number with
+// a penalty is an error.
+func (x *Exchange) LookBack(g *realizar.Generation, lastN *int, param string) error {
 	if lastN != nil && *lastN == 0 {
 		Unpenalize(g)
 	}
-	if lastN != nil && *lastN > 0 && *lastN < s.model.Context() && Penalizes(g) {
+	if lastN != nil && *lastN > 0 && *lastN < x.Model().Context() && Penalizes(g) {
 		e := fields.Unsupported("repeat_last_n %d is not supported with a penalty, which looks at all tokens; send -1, or leave it out", *lastN)
 		e.Param = param
 		return e

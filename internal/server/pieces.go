@@ -2,21 +2,22 @@ package server
 
 import "sync"
 
-// pieces are the bytes of tokens by id, as far as they were asked for.
+// pieces caches the bytes of tokens by ID.
 type pieces struct {
 	known sync.Map // int32 to []byte
 }
 
-// Piece is what a token adds to a text; nil where the model has no tokenizer.
-func (s *Server) Piece(id int32) []byte {
-	if p, ok := s.pieces.known.Load(id); ok {
+// Piece returns the bytes that a token adds to a text; nil if the model has no tokenizer.
+func (x *Exchange) Piece(id int32) []byte {
+	m := x.Model()
+	if p, ok := m.pieces.known.Load(id); ok {
 		return p.([]byte)
 	}
-	tok, err := s.model.Tokenizer()
+	tok, err := m.Tokenizer()
 	if err != nil {
 		return nil
 	}
 	p := tok.Piece(id)
-	s.pieces.known.Store(id, p)
+	m.pieces.known.Store(id, p)
 	return p
 }

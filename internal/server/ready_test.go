@@ -11,13 +11,14 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // failingDialect has an address whose requests the server fails by no fault of theirs.
 type failingDialect struct{ server.Dialect }
 
 func (failingDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test/fails", Handle: func(*server.Exchange) error { return errors.New("a secret reason") }}}
+	return []server.Route{{Pattern: "GET /test/fails", Handle: servertest.Held(func(*server.Exchange) error { return errors.New("a secret reason") })}}
 }
 
 // A log is what a server writes, for tests that read it while the server is there.
@@ -65,12 +66,12 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 	if r := s.post("/tokenize", `{"prompt":"x"}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":-1}`).fails(t, 400, "max_tokens", "invalid_value")
+	s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":-2}`).fails(t, 400, "max_tokens", "invalid_value")
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":0,"echo":true}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	notReady() // after requests that the model had no part in
-	stop := s.endless("")
+	stop := s.endless()
 	notReady() // and where the queue is full
 	stop()
 	s.idle()
@@ -88,6 +89,6 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 // The model is asked whether it is well where others have all places.
 func TestReadyWhereAllPlacesAreTaken(t *testing.T) {
 	s, _ := failed(t, false)
-	defer s.endless("")()
+	defer s.endless()()
 	s.get("/ready").fails(t, 429, "", "queue_full")
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 )
 
 // What a short request takes of the server beside the model's work, its chat template
 // and its tokenizer: server-µs.
 func BenchmarkRequest(b *testing.B) {
-	s := serve(b, server.Config{Names: []string{"m"}}, realizar.Options{})
+	s := serveNamed(b, []string{"m"}, server.Config{}, realizar.Options{}, modeltest.Llama(b))
 	const body = `{"model":"m","messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"hello"}],"max_tokens":1,"temperature":0,"stream":%v}`
 	messages := []chat.Message{{Role: "system", Content: "You are a helpful assistant."}, {Role: "user", Content: "hello"}}
 	for _, stream := range []bool{false, true} {

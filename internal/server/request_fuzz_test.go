@@ -15,6 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	"github.com/realizar/realizar/internal/server/page"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // FuzzRequest: whatever a request has in its line, its headers and its body, with a key or
@@ -34,8 +35,8 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := server.New(m, server.Config{
-		Names: []string{name}, Dialects: dialects.All, Parallel: 4, Keys: keys, MaxBody: 1 << 16, RequestMemory: 1 << 20,
+	s, err := server.New(servertest.One(f, m, name), server.Config{
+		Dialects: dialects.All, Parallel: 4, Keys: keys, MaxBody: 1 << 16, RequestMemory: 1 << 20,
 		Deadlines: server.Deadlines{Request: time.Second}, Hosts: []string{"named.example"}, Origins: []string{"https://page.example"},
 		Page: page.New(),
 	})

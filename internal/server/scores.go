@@ -17,21 +17,21 @@ func Keep(b []byte) []byte { return b }
 
 // AppendScores appends tokens to a list of them, without its brackets. What is long goes
 // through spill.
-func (s *Server) AppendScores(b []byte, f ScoreForm, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
+func (x *Exchange) AppendScores(b []byte, f ScoreForm, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	for i := range scores {
 		t := &scores[i]
 		b = spill(b)
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.appendScore(append(b, '{'), f, t.Token, t.LogProb)
+		b = x.appendScore(append(b, '{'), f, t.Token, t.LogProb)
 		if len(t.Top) > 0 || !f.Sparse {
 			b = append(b, `,"top_logprobs":[`...)
 			for j, top := range t.Top {
 				if j > 0 {
 					b = append(b, ',')
 				}
-				b = append(s.appendScore(append(b, '{'), f, top.Token, top.LogProb), '}')
+				b = append(x.appendScore(append(b, '{'), f, top.Token, top.LogProb), '}')
 			}
 			b = append(b, ']')
 		}
@@ -41,8 +41,8 @@ func (s *Server) AppendScores(b []byte, f ScoreForm, scores []realizar.TokenLogP
 }
 
 // appendScore appends the members of a token.
-func (s *Server) appendScore(b []byte, f ScoreForm, id int32, p float64) []byte {
-	piece := s.Piece(id)
+func (x *Exchange) appendScore(b []byte, f ScoreForm, id int32, p float64) []byte {
+	piece := x.Piece(id)
 	if f.IDs {
 		b = append(jsontext.AppendInt(append(b, `"id":`...), int(id)), ',')
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 )
 
 // TestServedMetrics: what is scraped is what the model says of itself, and what became
 // of the requests.
 func TestServedMetrics(t *testing.T) {
-	s := serve(t, server.Config{Names: []string{"babble"}, Parallel: 4}, realizar.Options{})
+	s := serveNamed(t, []string{"babble"}, server.Config{Parallel: 4}, realizar.Options{}, modeltest.Llama(t))
 	m := s.model
 	for range 2 {
 		for _, err := range m.Generate(t.Context(), &realizar.Request{

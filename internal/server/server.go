@@ -15,8 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/realizar/realizar"
@@ -25,53 +24,52 @@ import (
 
 // A Config says how a model is served.
 type Config struct {
-	// Names are those that requests call the model by; answers bear the first.
-	Names []string
 	// Version is the program's.
 	Version string
 	// Dialects are what clients may speak, one at least.
 	Dialects []Dialect
-	// Created is when the model came to be, as lists of models say it. Zero: when the
-	// server did.
-	Created time.Time
-	// Parallel is how many answers are under way at one time, as in
-	// [realizar.Options].
+	// Parallel is the number of answers, of all models together, that run at one time.
 	Parallel int
-	// MaxQueue is how many answers more may wait for their turn; requests beyond are
-	// refused with 429. 0: none waits.
+	// MaxQueue is the number of answers that may wait beyond Parallel; further requests are refused
+	// with 429. 0 means that none waits.
 	MaxQueue int
-	// MaxBody is how many bytes the body of a request may have. 0: 32 MiB.
+	// MaxBody is the maximum size of a request's body in bytes. 0 means 32 MiB.
 	MaxBody int64
-	// RequestMemory is how many bytes all requests may hold together: bodies, texts,
-	// tokens, and answers that are not sent yet. 0: 256 MiB.
+	// RequestMemory is the number of bytes that all requests may hold together: bodies, texts,
+	// tokens, and answers that are not sent yet. 0 means 256 MiB.
 	RequestMemory int64
 	Deadlines     Deadlines
 	// JSON says how answers are written that are JSON; a request says itself whether its
 	// schema is strict.
 	JSON realizar.JSONOptions
-	// Connections are those that clients come by, for the metrics. nil: they are not bounded.
+	// Connections bounds the clients' connections, and is shown in the metrics. nil means no bound.
 	Connections *Connections
 	// Hosts are names that requests may call the server by, beside addresses and localhost;
 	// "*" stands for any. A page of a stranger may have let his name mean this machine, and
 	// then its scripts can ask. nil: any.
 	Hosts []string
-	// Keys are those that requests must bear one of. nil: none is wanted.
+	// Keys are the keys of which a request must have one. nil means that no key is needed.
 	Keys *Keys
 	// Origins are the web pages, "https://example.org", whose scripts may use the
 	// server; "*" stands for all. None: those that the server's own address has, where
 	// that is an IP address or localhost, or keys are wanted.
 	Origins []string
-	// Logger has a line for each request. nil: none is written.
+	// Logger logs a line for each request. nil means no log.
 	Logger *slog.Logger
-	// Lenient leaves out fields of requests that are not known, and says so in the log and in
-	// a header, where they are errors else.
+	// Lenient ignores unknown fields of requests, and reports them in the log and in a header.
+	// Otherwise they are errors.
 	Lenient bool
-	// LogPrompts adds what requests say to their lines.
+	// StreamKeepAlive is how long a stream of events may be silent: then it has a comment, while
+	// the request waits for its turn or its prompt is read. 0: for ever.
+	StreamKeepAlive time.Duration
+	// LogPrompts adds the bodies of requests to their log lines.
 	LogPrompts bool
-	// Spans are told of each request. nil: nobody is.
+	// Spans traces each request. nil means no tracing.
 	Spans Spans
-	// Page is what browsers are shown. nil: nothing is.
+	// Page is the page for browsers. nil means none.
 	Page Page
+	// Store has the models of the machine, which clients may change. nil means that they may not.
+	Store Store
 }
 
 // The defaults of a [Config].
@@ -81,27 +79,13 @@ const (
 )
 
 func (c *Config) complete() error {
-	for _, name := range c.Names {
-		if strings.TrimSpace(name) == "" {
-			return errors.New("server: the name of a model is empty")
-		}
-	}
 	switch {
-	case len(c.Names) == 0:
-		return errors.New("server: the model has no name")
 	case c.Parallel < 1:
 		return fmt.Errorf("server: %d answers at one time; want 1 or more", c.Parallel)
-	case c.MaxQueue < 0:
-		return fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
-	case c.MaxBody < 0:
-		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
 	case c.RequestMemory < 0:
 		return fmt.Errorf("server: %d bytes for all requests; want 1 or more, or 0 for %d", c.RequestMemory, defaultRequestMemory)
 	case len(c.Dialects) == 0:
 		return errors.New("server: there is no dialect")
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = defaultMaxBody
 	}
 	if c.RequestMemory == 0 {
 		c.RequestMemory = defaultRequestMemory
@@ -109,63 +93,63 @@ func (c *Config) complete() error {
 	if c.Connections == nil {
 		c.Connections = &Connections{}
 	}
-	if err := c.Deadlines.complete(); err != nil {
-		return err
-	}
-	if c.Created.IsZero() {
-		c.Created = time.Now()
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
 }
 
-// A Server serves one model.
+// A Server serves models.
 type Server struct {
-	model     *realizar.Model
-	config    Config
+	models    *Models
+	created   time.Time
+	config    Config // but for what settings has
+	settings  atomic.Pointer[settings]
 	mux       *http.ServeMux
 	methods   map[string][]string // of the paths
 	handler   http.Handler
 	admission admission
 	memory    *budget.Budget
-	pulse     pulse
 	turns     turns
-	pieces    pieces
 	grammars  *grammars
+	records   records
 	metrics   *metrics
 
-	stopped context.Context // ends when those under way shall
+	stopped context.Context // ends when running requests shall end
 	stop    context.CancelCauseFunc
 	ended   []func(*Exchange) // called after each request
 }
 
-// New makes a server of m, which it leaves open.
-func New(m *realizar.Model, c Config) (*Server, error) {
+// New returns a server of models. It does not close models.
+func New(models *Models, c Config) (*Server, error) {
+	set, err := newSettings(&c)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
+	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
 	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
-	s.admission.limit = c.Parallel + c.MaxQueue
-	s.admission.empty = make(chan struct{})
+	s.admission.draining, s.admission.empty = make(chan struct{}), make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.metrics = newMetrics(c.Names[0], m.Metrics, s.state)
-	s.ended = append(s.ended, s.pulse.answered, s.metrics.answered, s.unfollow)
+	s.metrics = newMetrics(s.modelMetrics, s.state)
+	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
+	s.settings.Store(set)
+	s.admission.bound(c.Parallel + c.MaxQueue)
 	s.routes()
-	var err error
-	s.handler, err = s.middleware(s.mux)
-	return s, err
+	s.handler = s.middleware(s.mux)
+	return s, nil
 }
 
-// state is how s stands.
+// state returns the current state of s.
 func (s *Server) state() state {
-	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats()}
+	taken, _ := s.admission.count()
+	return state{taken, s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
 }
 
-// Held is how many bytes of memory requests hold.
+// Held returns the number of bytes that requests hold.
 func (s *Server) Held() int64 {
 	m := s.memory.Stats()
 	return m.Used - m.Spare
@@ -175,35 +159,23 @@ func (s *Server) Held() int64 {
 // has it.
 func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
-// Model is the one that is served.
-func (s *Server) Model() *realizar.Model { return s.model }
-
-// Names are those that requests call the model by; answers bear the first.
-func (s *Server) Names() []string { return s.config.Names }
-
-// Version is the program's.
+// Version returns the program's version.
 func (s *Server) Version() string { return s.config.Version }
 
-// Created is when the model came to be.
-func (s *Server) Created() time.Time { return s.config.Created }
-
-// CheckModel refuses a name that the model is not served under. A request need not name the
-// one model that is: name may be empty.
-func (s *Server) CheckModel(name string) error {
-	if name == "" || slices.Contains(s.config.Names, name) {
-		return nil
-	}
-	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("there is no model %.100q here; there is %q", name, s.config.Names)}
-}
+// Created returns the time when the server was created.
+func (s *Server) Created() time.Time { return s.created }
 
 // Handler answers the requests.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Drain refuses requests from now on with 503; those under way go on.
+// Drain refuses new requests with 503; running ones go on.
 func (s *Server) Drain() { s.admission.drain() }
 
-// Wait returns when none is under way after [Server.Drain], or ctx ends.
+// Draining returns a channel that is closed by [Server.Drain]. A stream without an end of its own
+// ends then.
+func (s *Server) Draining() <-chan struct{} { return s.admission.draining }
+
+// Wait waits until no request runs after [Server.Drain], or ctx ends.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-s.admission.empty:
@@ -213,7 +185,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop drains, and ends those under way with an error.
+// Stop drains the server and ends running requests with an error.
 func (s *Server) Stop() {
 	s.Drain()
 	s.stop(errDraining)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,39 +40,29 @@ func serve(t testing.TB, c server.Config, o realizar.Options, options ...modelte
 // serveFile serves the model at path.
 func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *service {
 	t.Helper()
-	o.Device = "cpu"
-	m, err := realizar.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Names == nil {
-		c.Names = []string{name}
-	}
+	return serveNamed(t, []string{name}, c, o, path)
+}
+
+// serveNamed serves the model at path under these names.
+func serveNamed(t testing.TB, names []string, c server.Config, o realizar.Options, path string) *service {
+	t.Helper()
+	m := servertest.Open(t, path, o)
+	s := serveModels(t, servertest.One(t, m, names...), c)
+	s.model = m
+	return s
+}
+
+// serveModels serves models, which it leaves open.
+func serveModels(t testing.TB, models *server.Models, c server.Config) *service {
+	t.Helper()
 	if c.Parallel == 0 {
 		c.Parallel = 16
 	}
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
-	s, err := server.New(m, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewUnstartedServer(s.Handler())
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that it is soon full for a client that does not read
-		return ctx
-	}
-	h.Start()
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &service{h, t, m, s}
+	h, s := servertest.Serve(t, models, c)
+	return &service{Server: h, t: t, server: s}
 }
 
 // A reply is an answer that has come as a whole.
@@ -91,6 +81,20 @@ func (s *service) post(path, body string) reply {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	return s.send(r)
+}
+
+// postWith sends body to path, and reads no answer.
+func (s *service) postWith(ctx context.Context, path, body string) error {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := s.Client().Do(r)
+	if err == nil {
+		err = resp.Body.Close()
+	}
+	return err
 }
 
 func (s *service) get(path string) reply {
@@ -174,13 +178,11 @@ func TestAddresses(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for says, c := range map[string]server.Config{
-		"has no name": {Parallel: 1},
-		"is empty":    {Names: []string{" "}, Parallel: 1},
-		"at one time": {Names: []string{"m"}},
-		"a queue":     {Names: []string{"m"}, Parallel: 1, MaxQueue: -1},
-		"bytes":       {Names: []string{"m"}, Parallel: 1, MaxBody: -1},
-		"below 0":     {Names: []string{"m"}, Dialects: dialects.All, Parallel: 1, Deadlines: server.Deadlines{Request: -1}},
-		"no dialect":  {Names: []string{"m"}, Parallel: 1},
+		"at one time": {},
+		"a queue":     {Parallel: 1, MaxQueue: -1},
+		"bytes":       {Parallel: 1, MaxBody: -1},
+		"below 0":     {Dialects: dialects.All, Parallel: 1, Deadlines: server.Deadlines{Request: -1}},
+		"no dialect":  {Parallel: 1},
 	} {
 		if _, err := server.New(nil, c); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", c, err, says)

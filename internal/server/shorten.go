@@ -2,7 +2,7 @@ package server
 
 import "math"
 
-// Shorten is the first n elements of an embedding, brought to unit length. It changes v.
+// Shorten returns the first n elements of an embedding, scaled to unit length. It changes v.
 func Shorten(v []float32, n int) []float32 {
 	v = v[:n]
 	sum := 0.0

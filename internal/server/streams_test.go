@@ -1,11 +1,15 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
@@ -65,6 +69,39 @@ func TestManyStreams(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+	s.idle()
+}
+
+// A stream that waits for its turn has comments. The rest of it is what it is without them.
+func TestWaitingStreamHasComments(t *testing.T) {
+	s := serve(t, server.Config{Parallel: 1, MaxQueue: 8, StreamKeepAlive: time.Millisecond}, realizar.Options{Parallel: 1}, long)
+	for path, body := range map[string]string{
+		"/v1/completions":      `{"model":"small","prompt":"a","stream":true,"max_tokens":5,"temperature":0,"ignore_eos":true}`,
+		"/v1/chat/completions": chatBody("hi", `"stream":true,"max_tokens":5,"temperature":0,"ignore_eos":true`),
+	} {
+		alone, err := s.stream(path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The endless stream may lose its place before the other one has waited for long.
+		const comments = ":\n\n:\n\n"
+		for begin := make([]byte, len(comments)); string(begin) != comments; {
+			stop := s.endless()
+			r, err := s.Client().Post(s.URL+path, "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(r.Body, begin); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			got, err := readStream(io.MultiReader(bytes.NewReader(begin), r.Body))
+			r.Body.Close()
+			if err != nil || !got.done || got.reason[0] != "length" || got.texts[0] != alone.texts[0] {
+				t.Errorf("%s: after comments %+v, without them %+v; %v", path, got, alone, err)
+			}
+		}
 	}
 	s.idle()
 }

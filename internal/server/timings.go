@@ -18,15 +18,14 @@ const (
 	traceLayer = "layer" // and what each layer of the model took
 )
 
-// A stopwatch collects the times of one request that asks for them. A nil one is that
-// of a request that does not.
+// A stopwatch collects the times of one request. It is nil if the request asks for none.
 type stopwatch struct {
 	steps bool
 	begun time.Time
 	times Timings
 }
 
-// Timings are what an answer has under that name. Times are in milliseconds.
+// Timings is the field "timings" of an answer. Times are in milliseconds.
 type Timings struct {
 	Level    string          `json:"level"`
 	Render   float64         `json:"render_ms"`
@@ -34,27 +33,28 @@ type Timings struct {
 	Choices  []ChoiceTimings `json:"choices"`
 }
 
-// ChoiceTimings are those of one answer of a request.
+// ChoiceTimings has the times of one answer of a request.
 type ChoiceTimings struct {
 	Index      int     `json:"index"`
 	Queue      float64 `json:"queue_ms"`
 	Prefill    float64 `json:"prefill_ms"`
 	Decode     float64 `json:"decode_ms"`
 	Detokenize float64 `json:"detokenize_ms"`
-	// Tokens is when each token came, counted from when the request had been read.
+	// Tokens has the time of each token since the request was read.
 	Tokens []float64     `json:"token_ms,omitempty"`
 	Layers *LayerTimings `json:"layers,omitempty"`
 }
 
-// LayerTimings are the times by layer of the steps that an answer had a part in: first
-// what belongs to no layer, then each of them, added up over tokens, so that an
-// answer has no more numbers where it is longer.
+// LayerTimings has the times per layer of the steps in which an answer took part. The first element
+// is the time outside all layers. Times are summed over tokens, so that longer answers do not have
+// more numbers.
 type LayerTimings struct {
 	Prefill []float64 `json:"prefill_ms"`          // up to the first token
-	Decode  []float64 `json:"decode_ms,omitempty"` // of all after it
+	Decode  []float64 `json:"decode_ms,omitempty"` // after the first token
 }
 
-// watchFor begins to measure what the request's header asks for, of so many answers.
+// watchFor starts the stopwatch that the request's header asks for, for the given number of
+// answers.
 func (x *Exchange) watchFor(answers int) error {
 	level := x.Header.Get(traceHeader)
 	switch level {
@@ -71,7 +71,7 @@ func (x *Exchange) watchFor(answers int) error {
 	return nil
 }
 
-// NoTimings refuses a header that asks for times where the answer has no place for them.
+// NoTimings returns an error if the header asks for timings and the answer has no field for them.
 func (x *Exchange) NoTimings() error {
 	if x.Header.Get(traceHeader) == "" {
 		return nil
@@ -83,10 +83,10 @@ func badTrace(format string, a ...any) error {
 	return &Error{Status: http.StatusBadRequest, Code: "invalid_value", Param: traceHeader, Message: fmt.Sprintf(format, a...)}
 }
 
-// layered reports whether the model is to measure its layers.
+// layered reports whether the model must measure its layers.
 func (t *stopwatch) layered() bool { return t != nil && t.times.Level == traceLayer }
 
-// prepared notes what a prompt took.
+// prepared adds the times of a prompt.
 func (t *stopwatch) prepared(p *realizar.Prompt) {
 	if t != nil {
 		t.times.Render += milliseconds(p.Render)
@@ -94,7 +94,7 @@ func (t *stopwatch) prepared(p *realizar.Prompt) {
 	}
 }
 
-// saw notes what an event of the answer with that index tells.
+// saw adds the times of an event of the answer with that index.
 func (t *stopwatch) saw(index int, e *realizar.Event) {
 	if t == nil {
 		return
@@ -114,7 +114,7 @@ func (t *stopwatch) saw(index int, e *realizar.Event) {
 	}
 }
 
-// passed adds up the time by layer of a token.
+// passed adds the times per layer of a token.
 func (c *ChoiceTimings) passed(times []time.Duration) {
 	if c.Layers == nil {
 		c.Layers = &LayerTimings{Prefill: make([]float64, len(times))}
@@ -133,7 +133,7 @@ func addTimes(to []float64, times []time.Duration) {
 	}
 }
 
-// report is what the answer has; nil where nothing was asked for.
+// report returns the timings for the answer; nil if none were asked for.
 func (t *stopwatch) report() *Timings {
 	if t == nil {
 		return nil

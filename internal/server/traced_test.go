@@ -17,6 +17,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // noted is what one request's span was told.
@@ -47,9 +48,9 @@ func TestTraces(t *testing.T) {
 	defer m.Close()
 	ask := func(c server.Config, headers ...string) (header http.Header, line map[string]any) {
 		var log bytes.Buffer
-		c.Names, c.Parallel, c.Logger, c.LogPrompts = []string{"small"}, 1, slog.New(slog.NewJSONHandler(&log, nil)), true
+		c.Parallel, c.Logger, c.LogPrompts = 1, slog.New(slog.NewJSONHandler(&log, nil)), true
 		c.Dialects = dialects.All
-		s, err := server.New(m, c)
+		s, err := server.New(servertest.One(t, m, "small"), c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// Spans are told of each request, to follow it through several servers.
+// Spans traces requests across several servers.
 type Spans interface {
-	// Begin is called when a request comes. It returns the id of its trace, and what to
-	// call when it was answered: with the route that it took, its status and what the
-	// log says of it.
+	// Begin is called when a request arrives. It returns the ID of the trace and a function to call
+	// when the request was answered, with its route, its status and its log attributes.
 	Begin(r *http.Request) (trace string, end func(route string, status int, notes []slog.Attr))
 }
 
-// follow notes the trace that a request belongs to, in its line of the log and in a
-// header of its answer.
+// follow adds the trace ID of a request to its log line and to the header of its answer.
 func (s *Server) follow(x *Exchange) {
 	var trace string
 	if headers := x.Header.Values("Traceparent"); len(headers) == 1 {
@@ -31,7 +29,7 @@ func (s *Server) follow(x *Exchange) {
 	}
 }
 
-// unfollow says that a request was answered.
+// unfollow ends the request's span.
 func (s *Server) unfollow(x *Exchange) {
 	if x.traced == nil {
 		return
@@ -49,13 +47,13 @@ func (s *Server) unfollow(x *Exchange) {
 // A traceParent is a traceparent header of the W3C's Trace Context: the trace that a
 // request belongs to, and the caller's part of it.
 type traceParent struct {
-	trace   string // 32 hexadecimal digits; empty where there is no trace
+	trace   string // 32 hexadecimal digits; empty if there is no trace
 	span    string // 16 hexadecimal digits
 	sampled bool
 }
 
-// parseTraceParent reads a header. One that is malformed counts as none, as the
-// specification has it: who calls may have got it from elsewhere.
+// parseTraceParent parses a header. A malformed header counts as none, as the specification
+// demands: the caller may only have passed it on.
 func parseTraceParent(header string) traceParent {
 	parts := strings.Split(header, "-")
 	if len(parts) < 4 {
@@ -73,7 +71,7 @@ func parseTraceParent(header string) traceParent {
 	return traceParent{trace: parts[1], span: parts[2], sampled: flags[0]&1 != 0}
 }
 
-// hexField reads n bytes in lower case.
+// hexField decodes n bytes of lower-case hexadecimal digits.
 func hexField(s string, n int) ([]byte, bool) {
 	b, err := hex.DecodeString(s)
 	return b, err == nil && len(b) == n && s == strings.ToLower(s)

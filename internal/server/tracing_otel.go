@@ -58,7 +58,7 @@ func (o *otelSpans) Begin(r *http.Request) (string, func(string, int, []slog.Att
 	}
 }
 
-// noteOf is what the log says of a request as an attribute; times are in seconds.
+// noteOf returns a log attribute as a span attribute; times are in seconds.
 func noteOf(a slog.Attr) attribute.KeyValue {
 	name := "realizar." + a.Key
 	switch a.Value.Kind() {

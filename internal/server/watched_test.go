@@ -15,7 +15,7 @@ import (
 // TestWatched: whoever watches a server finds all that it shows.
 func TestWatched(t *testing.T) {
 	want := madeUp()
-	m := newMetrics("babble", func() realizar.Metrics { return want }, func() state { return state{} })
+	m := NewMetrics("babble", func() realizar.Metrics { return want }, func() state { return state{} })
 	request, err := http.NewRequest(http.MethodPost, "/v1/completions", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestWatched(t *testing.T) {
 	if got.Running != 3 || got.Waiting != 7 || got.CacheUse != .4 {
 		t.Errorf("%v running, %v waiting, %v of the cache", got.Running, got.Waiting, got.CacheUse)
 	}
-	pools := []watch.Pool{{Number: 0, Used: 25, Idle: 11, Empty: 64, HostUsed: 20, HostEmpty: 30}, {Number: 1, Used: 4, Idle: 6}}
+	pools := []watch.Pool{{Model: "babble", Number: 0, Used: 25, Idle: 11, Empty: 64, HostUsed: 20, HostEmpty: 30}, {Model: "babble", Number: 1, Used: 4, Idle: 6}}
 	if diff := cmp.Diff(pools, got.Pools); diff != "" {
 		t.Errorf("pools (-want +got)\n%s", diff)
 	}

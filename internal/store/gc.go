@@ -39,7 +39,7 @@ func (s *Store) Garbage(remove bool, now time.Time) (all []Garbage, err error) {
 		}
 	}
 	if _, err := os.Stat(s.layout()); err == nil {
-		garbage, err := s.withLock(s.ownLock("realizar"), remove, s.ownGarbage)
+		garbage, err := s.withLock(s.ownLock("realizar"), remove, func() ([]Garbage, error) { return s.ownGarbage(now) })
 		all, errs = append(all, garbage...), append(errs, err)
 	}
 	return all, errors.Join(errs...)
@@ -127,8 +127,8 @@ func isPartial(name string) bool {
 	return strings.HasSuffix(name, fetch.PartialSuffix) || strings.HasSuffix(name, fetch.NotesSuffix) || strings.HasPrefix(name, temporary)
 }
 
-// ownGarbage is what no name of the own layout leads to.
-func (s *Store) ownGarbage() (all []Garbage, err error) {
+// ownGarbage is what no name of the own layout leads to, and uploads that are old.
+func (s *Store) ownGarbage(now time.Time) (all []Garbage, err error) {
 	index, err := s.readIndex()
 	if err != nil {
 		return nil, err
@@ -157,6 +157,7 @@ func (s *Store) ownGarbage() (all []Garbage, err error) {
 			}
 		}
 	}
+	all = s.oldUploads(now)
 	entries, err := os.ReadDir(s.layout())
 	if err != nil {
 		return nil, err

@@ -226,6 +226,11 @@ func (p *OwnPull) WriteBlob(data []byte) (string, error) {
 
 // Finish gives a manifest, whose files are all there, a name. manifest are its bytes.
 func (p *OwnPull) Finish(ctx context.Context, n names.Name, manifest []byte) error {
+	return p.finish(ctx, n, manifest, nil)
+}
+
+// finish is Finish of a model that check, which may be nil, can refuse by what opens it.
+func (p *OwnPull) finish(ctx context.Context, n names.Name, manifest []byte, check func(path string) error) error {
 	m, err := ParseManifest(manifest)
 	if err != nil {
 		return err
@@ -245,6 +250,15 @@ func (p *OwnPull) Finish(ctx context.Context, n names.Name, manifest []byte) err
 	defer lock.Release()
 	if _, _, err := mainOf(p.s.view(hex)); err != nil {
 		if err := p.s.makeView(ctx, hex, m); err != nil {
+			return err
+		}
+	}
+	if check != nil {
+		path, _, err := mainOf(p.s.view(hex))
+		if err == nil {
+			err = check(path)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -24,22 +24,67 @@ func Local(path string) (*Model, error) {
 	if !info.IsDir() {
 		folder, want = filepath.Dir(path), filepath.Base(path)
 	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, e := range entries {
-		if !e.IsDir() {
-			files = append(files, e.Name())
-		}
-	}
 	c := names.Choice{Files: []string{want}}
 	if want == "" || strings.HasSuffix(want, ".gguf") {
+		files, _, err := readFolder(folder)
+		if err != nil {
+			return nil, err
+		}
 		if c, err = names.Choose(files, want); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
+	return local(path, folder, c)
+}
+
+// Folder returns the models in a folder and in its folders, by path: GGUF files whose parts are all
+// there, and folders with safetensors. Folders whose names begin with a dot, and folders that
+// cannot be read, are left out.
+func Folder(path string) ([]*Model, error) {
+	_, folders, err := readFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Model
+	for _, name := range append([]string{"."}, folders...) {
+		if name != "." && strings.HasPrefix(name, ".") {
+			continue
+		}
+		folder := filepath.Join(path, name)
+		files, _, err := readFolder(folder)
+		if err != nil {
+			continue
+		}
+		for _, c := range names.All(files) {
+			if m, err := local(filepath.Join(folder, c.Main), folder, c); err == nil {
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
+}
+
+// readFolder returns the names of the files and the folders in a folder, links included.
+func readFolder(path string) (files, folders []string, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(path, e.Name()))
+		switch {
+		case err != nil: // a link that leads nowhere
+		case info.IsDir():
+			folders = append(folders, e.Name())
+		default:
+			files = append(files, e.Name())
+		}
+	}
+	return files, folders, nil
+}
+
+// local is the model of a choice among the files of a folder, which path opens.
+func local(path, folder string, c names.Choice) (*Model, error) {
 	m := &Model{Name: names.Name{Kind: names.Path, Path: path}, Path: path, Quant: c.Quant}
 	for _, name := range c.Files {
 		at := filepath.Join(folder, name)
@@ -84,6 +129,11 @@ func (m *Model) Weights() []File {
 
 // Import puts a model's files, which have digests, into the own layout under a name.
 func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress func(int64)) error {
+	return s.importChecked(ctx, n, files, nil, progress)
+}
+
+// importChecked is Import of a model that check may refuse before it has its name.
+func (s *Store) importChecked(ctx context.Context, n names.Name, files []File, check func(path string) error, progress func(int64)) error {
 	manifest, config, err := Pack(files)
 	if err != nil {
 		return err
@@ -93,11 +143,11 @@ func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress
 		return err
 	}
 	defer p.Release()
-	var size int64
+	var missing int64
 	for _, f := range files {
-		size += f.Size
+		missing += fetch.Missing(p.Blob(f.Digest), f.Size)
 	}
-	if err := p.CheckSpace(size); err != nil {
+	if err := p.CheckSpace(missing); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -108,7 +158,7 @@ func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress
 	if _, err := p.WriteBlob(config); err != nil {
 		return err
 	}
-	return p.Finish(ctx, n, manifest)
+	return p.finish(ctx, n, manifest, check)
 }
 
 // copy copies a file to its place, checked on its way.

@@ -7,9 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/realizar/realizar/internal/names"
 )
+
+// ErrForeign says that a model is not removed as another program keeps it.
+var ErrForeign = errors.New("is Ollama's, which keeps count of it")
 
 // Remove removes a model: its names first, and then the files that no other model has.
 // It returns how many bytes that freed. A model that somebody pulls is not removed.
@@ -20,13 +24,17 @@ func (s *Store) Remove(m *Model) (freed int64, err error) {
 	case OwnLayout:
 		return s.removeOwn(m)
 	}
-	return 0, fmt.Errorf("%s is Ollama's, which keeps count of it: ollama rm %s removes it", m.Name, strings.TrimPrefix(m.Name.String(), "ollama:"))
+	return 0, fmt.Errorf("%s %w: ollama rm %s removes it", m.Name, ErrForeign, strings.TrimPrefix(m.Name.String(), "ollama:"))
 }
+
+// ErrPulled says that a model is not removed as somebody pulls it, or another one to the
+// same place.
+var ErrPulled = errors.New("it is being pulled; try again when that has ended")
 
 // busy says that a lock is somebody's.
 func busy(what string, err error) error {
 	if errors.Is(err, errLocked) {
-		return fmt.Errorf("%s: it is being pulled; try again when that has ended", what)
+		return fmt.Errorf("%s: %w", what, ErrPulled)
 	}
 	return err
 }
@@ -136,7 +144,7 @@ func (s *Store) removeOwn(m *Model) (freed int64, err error) {
 	if err := s.writeIndex(without(index.Manifests, m.Name)); err != nil {
 		return 0, err
 	}
-	garbage, err := s.ownGarbage()
+	garbage, err := s.ownGarbage(time.Now())
 	if err != nil {
 		return 0, err
 	}

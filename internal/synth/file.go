@@ -10,8 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A File is a GGUF file of random weights that is planned and not yet written. It
-// holds no weights.
+// A File is the plan of a GGUF file with random weights. It has no weights in memory.
 type File struct {
 	meta    []modelfile.KeyValue
 	tensors []plannedTensor
@@ -22,15 +21,14 @@ type File struct {
 type plannedTensor struct {
 	*weight
 	dtype  tensor.DType
-	filler *random.Filler // nil when the values are not random
+	filler *random.Filler // nil if the values are not random
 }
 
-// bytes are those of the tensor's data.
+// bytes returns the size of the tensor's data.
 func (t *plannedTensor) bytes() int { return t.elems() / t.dtype.BlockLen() * t.dtype.BlockBytes() }
 
-// New plans a file. The same shape, mix and seed make the same bytes, wherever and
-// with however many workers it is written. It returns an error for a shape that no
-// model can have.
+// New plans a file. The bytes of the file depend only on shape, mix and seed, not on the machine or
+// the number of workers. New returns an error if no model can have the shape.
 func New(s *Shape, m *Mix, seed uint64) (*File, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("synth: shape %s: %w", s.Name, err)
@@ -56,7 +54,7 @@ func New(s *Shape, m *Mix, seed uint64) (*File, error) {
 	return f, nil
 }
 
-// check says what keeps a shape from being a model's.
+// check returns an error if no model can have the shape.
 func (s *Shape) check() error {
 	switch {
 	case min(s.Layers, s.Hidden, s.FFN, s.Heads, s.KVHeads, s.HeadDim, s.Context) < 1:
@@ -64,7 +62,7 @@ func (s *Shape) check() error {
 	case s.Heads%s.KVHeads != 0:
 		return fmt.Errorf("%d query heads cannot share %d key/value heads", s.Heads, s.KVHeads)
 	case s.HeadDim%2 != 0:
-		return fmt.Errorf("heads of %d cannot be turned in pairs", s.HeadDim)
+		return fmt.Errorf("heads of width %d cannot be rotated in pairs; want an even width", s.HeadDim)
 	case s.Experts != 0 && (min(s.Experts, s.Used, s.ExpertFFN) < 1 || s.Used > s.Experts):
 		return fmt.Errorf("%d of %d experts of width %d: want 1 or more of each, and no more for a token than there are", s.Used, s.Experts, s.ExpertFFN)
 	case s.Vocab < minVocab:
@@ -76,7 +74,7 @@ func (s *Shape) check() error {
 // Size returns the length of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// layout is the file with the data of each tensor as data says.
+// layout returns a writer of the file. data returns the data of a random tensor.
 func (f *File) layout(data func(*plannedTensor) io.WriterTo) (*modelfile.GGUFWriter, error) {
 	sources := make([]modelfile.TensorSource, len(f.tensors))
 	for i := range f.tensors {
@@ -91,9 +89,9 @@ func (f *File) layout(data func(*plannedTensor) io.WriterTo) (*modelfile.GGUFWri
 	return modelfile.NewGGUFWriter(f.meta, sources)
 }
 
-// Write writes the file, whose weights so many workers make, at least 1 and no more
-// than are of use. It keeps a few MiB in memory. The error is that of w, or the
-// cause of ctx's end.
+// Write writes the file to w. The given number of workers, limited to 1 to 16, computes the
+// weights. Write takes a few MiB of memory. It returns the error of w, or the cause of ctx's
+// cancellation.
 func (f *File) Write(ctx context.Context, w io.Writer, workers int) error {
 	chunks, stop := f.fill(ctx, workers)
 	defer stop()
@@ -105,7 +103,7 @@ func (f *File) Write(ctx context.Context, w io.Writer, workers int) error {
 	return err
 }
 
-// metadata is what stands before the tensors.
+// metadata returns the file's metadata.
 func (s *Shape) metadata(m *Mix, seed uint64) []modelfile.KeyValue {
 	v := newVocabulary(s.Vocab)
 	a := s.Architecture + "."

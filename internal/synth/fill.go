@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	chunkBytes = 256 << 10 // about; a chunk is whole blocks
-	maxWorkers = 16        // make more than any disk takes
+	chunkBytes = 256 << 10 // at most; a chunk has whole blocks
+	maxWorkers = 16        // faster than any disk
 )
 
-// A chunk is a part of one tensor's data, made by some worker.
+// A chunk is a part of one tensor's data, which a worker computes.
 type chunk struct {
 	filler *random.Filler
 	first  int // block of the tensor
 	data   []byte
-	made   chan struct{} // closed when the data is there
+	made   chan struct{} // closed when data is complete
 }
 
-// chunks are the parts of all random tensors in the order of the file, as many at a
-// time as there are buffers.
+// chunks are the chunks of all random tensors in the order of the file, as many at a time as there
+// are buffers.
 type chunks struct {
 	ctx     context.Context
 	order   chan *chunk
-	buffers chan []byte // those that nobody uses
+	buffers chan []byte // free buffers
 }
 
-// fill lets workers make the data of all random tensors, until all is there or stop
-// is called, which waits for them.
+// fill starts workers that compute the data of all random tensors. stop ends the workers and waits
+// for them.
 func (f *File) fill(ctx context.Context, workers int) (c *chunks, stop func()) {
 	workers = min(max(workers, 1), maxWorkers)
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,9 +60,9 @@ func (f *File) fill(ctx context.Context, workers int) (c *chunks, stop func()) {
 	return c, func() { cancel(); done.Wait() }
 }
 
-// assign cuts a tensor into chunks for workers, and reports whether to go on. A
-// chunk has its buffer before the next one: were it the workers who took them, later
-// chunks could hold all while the first waits.
+// assign cuts a tensor into chunks for the workers and reports whether to continue. It gives chunks
+// their buffers in order. If workers took the buffers, later chunks could hold all of them while
+// the first chunk waits.
 func (c *chunks) assign(t *plannedTensor, jobs chan<- *chunk) bool {
 	if t.filler == nil {
 		return true
@@ -78,7 +78,7 @@ func (c *chunks) assign(t *plannedTensor, jobs chan<- *chunk) bool {
 		case <-c.ctx.Done():
 			return false
 		}
-		c.order <- j // there is room for as many as there are buffers
+		c.order <- j // never blocks: its capacity is the number of buffers
 		select {
 		case jobs <- j:
 		case <-c.ctx.Done():
@@ -88,13 +88,13 @@ func (c *chunks) assign(t *plannedTensor, jobs chan<- *chunk) bool {
 	return true
 }
 
-// tensorData is the data of the next tensor of the file, in so many bytes.
+// A tensorData writes the data of the next tensor of the file, of the given number of bytes.
 type tensorData struct {
 	*chunks
 	bytes int
 }
 
-// WriteTo writes the tensor's chunks as they are made.
+// WriteTo writes the tensor's chunks in order, as workers complete them.
 func (d *tensorData) WriteTo(w io.Writer) (int64, error) {
 	var written int64
 	for written < int64(d.bytes) {

@@ -6,11 +6,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A role is what a tensor is to a model.
+// A role is the function of a tensor in a model.
 type role int
 
-// The roles of tensors. Vectors are norms, biases and factors, which are float32 in
-// every mix, and so are routers of experts; the others are matrices.
+// The roles of tensors. Vectors are norms, biases and factors; the others are matrices. Vectors and
+// routers are float32 in every mix.
 const (
 	vector role = iota
 	embedding
@@ -25,30 +25,30 @@ const (
 	router
 )
 
-// A Mix says which format each tensor of a model gets. The mixes are llama.cpp's
-// (src/llama-quant.cpp, without an importance matrix): a format that gives its name
-// to the mix, and others for the tensors that suffer most from few bits.
+// A Mix says which format each tensor of a model has. The mixes are llama.cpp's
+// (src/llama-quant.cpp, without an importance matrix): a format that names the mix, and other
+// formats for the tensors that lose most from few bits.
 //
-// MXFP4 is this package's own. llama.cpp's puts only experts into that format, which
-// most of these models have none of: here it is the format of all matrices of the layers,
-// beside an embedding and a head of Q8_0 as there.
+// MXFP4 differs from llama.cpp's, which gives that format to experts only. Most of these models
+// have no experts, so here it is the format of all matrices of the layers. The embedding and the
+// head are Q8_0 in both.
 type Mix struct {
 	Name string
 	file uint32 // general.file_type of GGUF: llama.h's enum llama_ftype
 	base tensor.DType
-	head tensor.DType // of the head, and of an embedding table that is the head too
-	// rules give some tensors another format; the first that applies counts.
+	head tensor.DType // format of the head, and of an embedding table that is also the head
+	// rules give some tensors another format than base. The first rule that applies is used.
 	rules []rule
 }
 
-// A rule gives the tensors of a role a format where it applies.
+// A rule gives the tensors of a role a format in some layers.
 type rule struct {
 	role  role
 	dtype tensor.DType
-	where func(s *Shape, layer int) bool // nil: everywhere
+	where func(s *Shape, layer int) bool // nil: all layers
 }
 
-// Mixes are all mixes, by the number of bits in their names.
+// Mixes are all mixes, in ascending order of the bits in their names.
 var Mixes = []Mix{
 	{"TQ2_0", 37, tensor.TQ2_0, tensor.Q6_K, []rule{{embedding, tensor.Q4_K, nil}}},
 	{"Q2_K", 10, tensor.Q2_K, tensor.Q6_K, []rule{
@@ -83,7 +83,7 @@ var Mixes = []Mix{
 	{"F32", 0, tensor.F32, tensor.F32, nil},
 }
 
-// FindMix returns the mix of that name, in any case, and whether there is one.
+// FindMix returns the mix with the given name, ignoring case, and reports whether there is one.
 func FindMix(name string) (*Mix, bool) {
 	for i := range Mixes {
 		if strings.EqualFold(Mixes[i].Name, name) {
@@ -93,28 +93,28 @@ func FindMix(name string) (*Mix, bool) {
 	return nil, false
 }
 
-// firstLayers are the first n.
+// firstLayers selects the first n layers.
 func firstLayers(n int) func(*Shape, int) bool {
 	return func(_ *Shape, layer int) bool { return layer < n }
 }
 
-// firstPart are the first layers of a model, one of n.
+// firstPart selects the first 1/n of the layers.
 func firstPart(n int) func(*Shape, int) bool {
 	return func(s *Shape, layer int) bool { return layer < s.Layers/n }
 }
 
-// moreBits are the first eighth of the layers, the last eighth, and every third
-// between them.
+// moreBits selects the first eighth of the layers, the last eighth, and every third layer between
+// them.
 func moreBits(s *Shape, layer int) bool {
 	eighth := s.Layers / 8
 	return layer < eighth || layer >= 7*s.Layers/8 || (layer-eighth)%3 == 2
 }
 
-// sharedHeads says whether four or more query heads share a value head: a value
-// then counts for much and takes little room.
+// sharedHeads reports whether four or more query heads share a value head. The value projection is
+// then small and matters more.
 func sharedHeads(s *Shape, _ int) bool { return s.Heads/s.KVHeads >= 4 }
 
-// dtype is the format of a tensor whose rows have cols values.
+// dtype returns the format of a tensor with rows of cols values.
 func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 	switch {
 	case r == vector || r == router:
@@ -135,8 +135,7 @@ func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 	return fitting(m.base, cols)
 }
 
-// fitting is d, or the format that takes its place when a row is not a whole
-// number of its blocks.
+// fitting returns d, or the format that replaces it if cols is not a multiple of its block length.
 func fitting(d tensor.DType, cols int) tensor.DType {
 	if cols%d.BlockLen() != 0 {
 		d = d.Format().Narrow

@@ -2,9 +2,9 @@ package synth
 
 import "strings"
 
-// A Shape is the numbers of a model, as its publisher's config.json gives them.
+// A Shape has the dimensions of a model, as in its publisher's config.json.
 type Shape struct {
-	Name         string // what users call it
+	Name         string // common name
 	Architecture string // general.architecture of GGUF: llama, qwen2, qwen3 or qwen3moe
 
 	Layers  int
@@ -14,29 +14,29 @@ type Shape struct {
 	KVHeads int
 	HeadDim int
 	Vocab   int // rows of the embedding table
-	Context int // positions the model was made for
+	Context int // tokens that the model was trained for
 
-	Experts   int // in the place of each feed-forward layer; 0: none
-	Used      int // of a token
-	ExpertFFN int // width of one
+	Experts   int // experts of each feed-forward layer; 0: none
+	Used      int // experts that compute a token
+	ExpertFFN int // width of an expert
 
 	RopeBase float64
-	RopeLong RopeLong // how positions are stretched; zero: not at all
-	Eps      float64  // of the norms
-	Tied     bool     // the embedding table is the head too
+	RopeLong RopeLong // zero: none
+	Eps      float64  // epsilon of the norms
+	Tied     bool     // the embedding table is also the head
 	QKVBias  bool     // queries, keys and values have biases
-	QKNorm   bool     // queries and keys are normalised by head
+	QKNorm   bool     // queries and keys are normalized per head
 }
 
-// RopeLong is how Llama 3 stretches rotary positions: wavelengths beyond
-// Original/Low positions by Factor, those below Original/High not at all.
+// RopeLong has the parameters of Llama 3's scaling of rotary positions: wavelengths beyond
+// Original/Low positions are scaled by Factor, those below Original/High are not scaled.
 type RopeLong struct {
 	Factor, Low, High float64
-	Original          int // context of the first training
+	Original          int // context of the original training
 }
 
-// Shapes are the published models whose shapes are known, small ones first, and after
-// them pairs to compare: one of experts, and one that computes with all of their weights.
+// Shapes are the known shapes of published models, small ones first. Pairs for comparison follow: a
+// mixture of experts, and a model that computes with as many weights without a router.
 var Shapes = []Shape{
 	{
 		Name: "qwen2.5-0.5b", Architecture: "qwen2",
@@ -92,7 +92,7 @@ var Shapes = []Shape{
 	},
 }
 
-// FindShape returns the shape of that name, in any case, and whether there is one.
+// FindShape returns the shape with the given name, ignoring case, and reports whether there is one.
 func FindShape(name string) (*Shape, bool) {
 	for i := range Shapes {
 		if strings.EqualFold(Shapes[i].Name, name) {

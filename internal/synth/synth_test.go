@@ -23,9 +23,9 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// tiny are small shapes with all that the published ones have: rows that are whole
-// blocks of every format and rows that are not, heads that are shared by four and
-// by fewer, both kinds of head, experts.
+// tiny are small shapes with all features of the published ones: rows that are whole blocks of
+// every format and rows that are not, key heads shared by four query heads and by fewer, both kinds
+// of head, and experts.
 var tiny = []synth.Shape{
 	{
 		Name: "tiny-llama", Architecture: "llama",
@@ -119,9 +119,9 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// The bits for each weight of Llama 3.1 8B are those that llama.cpp publishes
-// (tools/quantize/README.md); Q3_K_M, which the table lacks, and the plain formats
-// are by the sizes of published files.
+// The bits per weight of Llama 3.1 8B are those that llama.cpp publishes
+// (tools/quantize/README.md). For Q3_K_M, which the table lacks, and for the plain formats they
+// follow from the sizes of published files.
 func TestBitsPerWeight(t *testing.T) {
 	llama := shape(t, "llama-3.1-8b")
 	for name, want := range map[string]float64{
@@ -135,8 +135,7 @@ func TestBitsPerWeight(t *testing.T) {
 	}
 }
 
-// Files are as long as those of real models, whose vocabulary's spelling takes
-// other room.
+// Files have the sizes of real models' files, up to the size of the vocabulary's texts.
 func TestSize(t *testing.T) {
 	for _, test := range []struct {
 		shape, mix string
@@ -162,7 +161,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// dtypes are the formats of a file's tensors that are not float32.
+// dtypes returns the formats of a file's tensors that are not float32.
 func dtypes(t *testing.T, path string) map[string]tensor.DType {
 	t.Helper()
 	f, err := modelfile.Open(path)
@@ -179,12 +178,12 @@ func dtypes(t *testing.T, path string) map[string]tensor.DType {
 	return all
 }
 
-// Which tensor gets which format, where rows are whole blocks and where not.
+// The format of each tensor, for rows that are whole blocks and rows that are not.
 func TestMixes(t *testing.T) {
 	for _, test := range []struct {
 		shape int
 		mix   string
-		want  map[string]tensor.DType // of some tensors
+		want  map[string]tensor.DType // for some tensors
 		rest  tensor.DType
 	}{
 		{0, "Q4_K_M", map[string]tensor.DType{
@@ -209,7 +208,7 @@ func TestMixes(t *testing.T) {
 		{0, "MXFP4", map[string]tensor.DType{"output.weight": tensor.Q8_0, "token_embd.weight": tensor.Q8_0, "blk.0.ffn_up.weight": tensor.MXFP4}, 0},
 		{0, "TQ2_0", map[string]tensor.DType{"output.weight": tensor.Q6_K, "token_embd.weight": tensor.Q4_K, "blk.0.ffn_down.weight": tensor.TQ2_0}, 0},
 		{0, "BF16", nil, tensor.BF16},
-		// Rows of 160 and of 192 are blocks of 32 only; three heads share nothing by four.
+		// Rows of 160 and 192 are whole blocks of 32 only. Three heads cannot be shared by four.
 		{1, "Q4_K_M", map[string]tensor.DType{
 			"token_embd.weight":   tensor.Q8_0,
 			"blk.0.attn_v.weight": tensor.Q8_0, "blk.1.attn_v.weight": tensor.Q5_0,
@@ -220,9 +219,9 @@ func TestMixes(t *testing.T) {
 		{1, "Q5_K_M", map[string]tensor.DType{"blk.1.attn_q.weight": tensor.Q5_1, "token_embd.weight": tensor.Q8_0}, 0},
 		{1, "Q4_0", map[string]tensor.DType{"blk.1.attn_q.weight": tensor.Q4_0, "token_embd.weight": tensor.Q8_0}, 0},
 		{1, "Q8_0", nil, tensor.Q8_0},
-		// The embedding is the head.
+		// The embedding is also the head.
 		{2, "Q4_0", map[string]tensor.DType{"token_embd.weight": tensor.Q6_K, "blk.0.attn_v.weight": tensor.Q4_0}, 0},
-		// Rows of 96 are not blocks of 256, and routers are float32.
+		// Rows of 96 are not whole blocks of 256, and routers are float32.
 		{3, "Q4_K_M", map[string]tensor.DType{
 			"blk.0.ffn_gate_inp.weight": 0, "blk.1.ffn_gate_exps.weight": tensor.Q4_K, "blk.1.ffn_down_exps.weight": tensor.Q5_0,
 			"blk.0.ffn_down_exps.weight": tensor.Q8_0,
@@ -244,7 +243,7 @@ func TestMixes(t *testing.T) {
 	}
 }
 
-// Every format that products are computed with as it is makes up most of some mix.
+// Every format that products read directly is the most common format of some mix.
 func TestFormats(t *testing.T) {
 	most := map[tensor.DType]bool{}
 	for j := range synth.Mixes {
@@ -264,9 +263,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Every shape in every mix opens, and computes what its weights say: for a single
-// token, whose attention is its own value, that is written out here. The residual
-// stream and the logits keep a sane size through all layers.
+// Every shape opens in every mix and computes what its weights define, for a single token, whose
+// attention is its own value. The test computes the same independently. The residual stream and the
+// logits keep a reasonable magnitude through all layers.
 func TestActivations(t *testing.T) {
 	for i := range tiny {
 		for j := range synth.Mixes {
@@ -319,7 +318,7 @@ func logits(t *testing.T, path string, ids []int32) [][]float32 {
 	return rows
 }
 
-// size is the root of the mean square.
+// size returns the root mean square.
 func size[T float32 | float64](v []T) float64 {
 	sum := 0.0
 	for _, x := range v {
@@ -347,7 +346,7 @@ func (w weights) values(name string) ([]float32, int) {
 
 func (w weights) linear(name string, x []float64) []float64 { return w.part(name, 0, 1, x) }
 
-// part is linear with one of several matrices that lie one after the other.
+// part is linear with matrix which of several that are stored one after the other.
 func (w weights) part(name string, which, of int, x []float64) []float64 {
 	m, cols := w.values(name + ".weight")
 	m = m[which*len(m)/of:][:len(m)/of]
@@ -375,8 +374,8 @@ func (w weights) norm(name string, x []float64, eps float64) []float64 {
 	return y
 }
 
-// feedForward is the gated layer that is the one of that number among as many as lie
-// one after the other in each weight.
+// feedForward computes the gated layer number which of the several that each weight stores one
+// after the other.
 func (w weights) feedForward(block, suffix string, which, of int, x []float64) []float64 {
 	gate, up := w.part(block+"ffn_gate"+suffix, which, of, x), w.part(block+"ffn_up"+suffix, which, of, x)
 	for i, g := range gate {
@@ -385,7 +384,7 @@ func (w weights) feedForward(block, suffix string, which, of int, x []float64) [
 	return w.part(block+"ffn_down"+suffix, which, of, gate)
 }
 
-// route is the shares of the experts that x has, by their numbers.
+// route returns the weights of the experts chosen for x, by expert.
 func (w weights) route(s *synth.Shape, block string, x []float64) map[int]float64 {
 	scores := w.linear(block+"ffn_gate_inp", x)
 	shares, sum := map[int]float64{}, 0.0
@@ -405,7 +404,7 @@ func (w weights) route(s *synth.Shape, block string, x []float64) map[int]float6
 	return shares
 }
 
-// forward is the logits after one token, and the size of the residual stream after
+// forward returns the logits after one token, and the root mean square of the residual stream after
 // each layer.
 func (w weights) forward(s *synth.Shape, id int) (logits, stream []float64) {
 	x := make([]float64, s.Hidden)
@@ -444,7 +443,7 @@ func (w weights) forward(s *synth.Shape, id int) (logits, stream []float64) {
 	return w.linear(top, w.norm("output_norm", x, s.Eps)), stream
 }
 
-// The factors of Llama 3.1's positions, which its own file has, to five digits.
+// The rope factors of Llama 3.1, as in its own file, to five digits.
 func TestRopeFactors(t *testing.T) {
 	s := tiny[0]
 	s.HeadDim, s.Heads, s.KVHeads, s.RopeLong = 128, 2, 1, shape(t, "llama-3.1-8b").RopeLong
@@ -458,8 +457,8 @@ func TestRopeFactors(t *testing.T) {
 	if len(got) != 64 {
 		t.Fatalf("%d factors, want one for each of 64 pairs", len(got))
 	}
-	// Wavelengths are 2π·500000^(i/64): pair 28 turns 4.19 times in 8192 positions,
-	// pair 29 3.41 times, pair 35 0.996 times.
+	// Wavelengths are 2π·500000^(i/64): pair 28 rotates 4.19 times in 8192 positions, pair 29 3.41
+	// times, and pair 35 0.996 times.
 	for i, v := range got {
 		want := 8.0
 		if i <= 28 {
@@ -489,8 +488,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// The bytes are the same on every machine and in every version: whoever compares
-// figures compares files that are equal. Mixes that came later have sums of their own.
+// The bytes are the same on every machine and in every version, so that published figures refer to
+// equal files. Mixes added later have checksums of their own.
 func TestChecksum(t *testing.T) {
 	wants := map[string]string{
 		"":      "3499153c7032439332bfc243cbb35a0c4be765eb35ab52c601e108eb322da83a",
@@ -519,7 +518,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// Words become the tokens they came from, and special tokens are there.
+// Words encode to the tokens they were made from, and special tokens exist.
 func TestVocabulary(t *testing.T) {
 	path, _ := write(t, &tiny[0], mix(t, "Q4_0"), 1, 1)
 	f, err := modelfile.Open(path)
@@ -552,7 +551,7 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// A writer's error and the end of the context end the writing.
+// A writer's error or the end of the context ends the writing.
 func TestWriteEnds(t *testing.T) {
 	f := plan(t, shape(t, "qwen2.5-0.5b"), mix(t, "F32"), 1)
 	full := errors.New("full")
@@ -568,7 +567,7 @@ func TestWriteEnds(t *testing.T) {
 	}
 }
 
-// A limitedWriter calls full for every write once it has got so many bytes.
+// A limitedWriter calls full for every write once it has received left bytes.
 type limitedWriter struct {
 	left int
 	full func() error

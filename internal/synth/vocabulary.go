@@ -1,10 +1,10 @@
 package synth
 
-// The vocabulary is byte-level BPE: the 256 bytes, syllables, words of syllables
-// after a space, and last the special tokens. Each syllable and each word has one
-// merge that makes it, so that a text of such words becomes the tokens it came from.
+// The vocabulary is byte-level BPE: the 256 bytes, syllables, words of syllables after a space, and
+// the special tokens. Each syllable and each word has exactly one merge, so a text of such words is
+// tokenized as these words.
 
-// specialTokens end the vocabulary.
+// specialTokens are the last tokens of the vocabulary.
 var specialTokens = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 
 const (
@@ -13,7 +13,7 @@ const (
 	syllables  = len(consonants) * len(vowels)
 )
 
-// minVocab is the smallest vocabulary: one word beside what must be there.
+// minVocab is the size of the smallest vocabulary, which has one word.
 const minVocab = 256 + syllables + 1 + 3
 
 // chatTemplate is ChatML.
@@ -22,7 +22,7 @@ const chatTemplate = `{% for message in messages %}<|im_start|>{{ message.role }
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
 
-// A vocabulary is the tokens by id and the merges by rank.
+// A vocabulary has the tokens by id and the merges by rank.
 type vocabulary struct {
 	tokens, merges []string
 	types          []int32
@@ -34,7 +34,7 @@ const (
 	controlToken = 3
 )
 
-// newVocabulary makes n tokens, at least minVocab.
+// newVocabulary returns a vocabulary of n tokens, at least minVocab.
 func newVocabulary(n int) *vocabulary {
 	v := &vocabulary{tokens: make([]string, 0, n), merges: make([]string, 0, n)}
 	v.tokens = append(v.tokens, byteAlphabet()...)
@@ -49,7 +49,7 @@ func newVocabulary(n int) *vocabulary {
 			syllable = append(syllable, string(c)+string(w))
 		}
 	}
-	// A word is a shorter one, the space to begin with, and a syllable.
+	// A word is a shorter word, or the space, followed by a syllable.
 	const space = "Ġ"
 	words := append(make([]string, 0, n), space)
 	for i := 0; len(v.tokens) < n-len(specialTokens); i++ {
@@ -67,8 +67,8 @@ func newVocabulary(n int) *vocabulary {
 	return v
 }
 
-// byteAlphabet is how GPT-2's tokenizer spells the 256 bytes: printable characters
-// of Latin-1 as themselves, the others in their order from U+0100 on.
+// byteAlphabet returns the characters by which GPT-2's tokenizer writes the 256 bytes: printable
+// Latin-1 characters stand for themselves, the other bytes are the characters from U+0100 on.
 func byteAlphabet() []string {
 	all := make([]string, 256)
 	next := rune(256)
@@ -82,7 +82,7 @@ func byteAlphabet() []string {
 	return all
 }
 
-// id is that of a token that is there.
+// id returns the id of a token. It panics if there is no such token.
 func (v *vocabulary) id(token string) uint32 {
 	for i := len(v.tokens) - 1; i >= 0; i-- {
 		if v.tokens[i] == token {

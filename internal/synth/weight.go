@@ -11,14 +11,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A weight is one tensor of a model, before a mix gives it a format.
+// A weight is a tensor of a model without a format.
 type weight struct {
 	name      string
 	role      role
 	layer     int
 	shape     []int
 	mean, std float64
-	values    []float32 // what it holds, when that is not random
+	values    []float32 // nil if the values are random
 }
 
 func (w *weight) cols() int { return w.shape[len(w.shape)-1] }
@@ -31,20 +31,19 @@ func (w *weight) elems() int {
 	return n
 }
 
-// logitDeviation is the standard deviation of the logits: some tokens are much
-// likelier than others, and none is certain.
+// logitDeviation is the standard deviation of the logits. With this value some tokens are much more
+// likely than others, and none is certain.
 const logitDeviation = 1.5
 
-// weights are the tensors of a model in the order of its file.
+// weights returns the tensors of a model in the order of its file.
 //
-// Rows have the length 1, so that a projection of values that a norm has brought to
-// the size 1 has that size again. What the feed-forward layers add to the residual
-// stream is smaller by the square root of half their number, which lets the stream
-// grow to about 1, however many there are. The embedding is as large as a head must
-// be for logits of logitDeviation, since the two may be one table, and so much
-// smaller than what the layers add: otherwise the likeliest token would be the last
-// one again. Attention adds a quarter of what it could: these models attend to all
-// tokens almost equally, and its averages would make every position the same.
+// Rows have length 1, so a projection of normalized values, of size 1, has size 1 again. The
+// outputs of feed-forward layers are divided by the square root of half the number of layers, so
+// the residual stream grows to about 1 for any number of layers. The embedding has the size that a
+// head needs for logits of logitDeviation, since both may be one table. It is much smaller than the
+// outputs of the layers; otherwise the most likely token would be the last one again. The output of
+// attention is divided by 4, because these models attend to all tokens almost equally and the
+// averages would make all positions alike.
 func (s *Shape) weights() []weight {
 	var all []weight
 	matrix := func(r role, layer int, name string, rows, cols int, length float64) {
@@ -86,8 +85,8 @@ func (s *Shape) weights() []weight {
 			matrix(router, i, block+"ffn_gate_inp", s.Experts, s.Hidden, 1)
 			experts(ffnGate, i, block+"ffn_gate", s.ExpertFFN, s.Hidden, 1)
 			experts(ffnUp, i, block+"ffn_up", s.ExpertFFN, s.Hidden, 1)
-			// A token's experts share one, so that each is smaller by their number and
-			// their sum by its root.
+			// The outputs of a token's experts are averaged, which divides their sum by the root
+			// of their number.
 			experts(ffnDown, i, block+"ffn_down", s.Hidden, s.ExpertFFN, fromFFN*math.Sqrt(float64(s.Used)))
 			continue
 		}
@@ -102,15 +101,15 @@ func (s *Shape) weights() []weight {
 	return all
 }
 
-// ropeFactors are what the rotary frequencies are divided by, one for each pair of a
-// head: Llama 3's stretching ([RopeLong]) with a smooth passage between the two
-// bounds, as llama.cpp's converter writes it.
+// ropeFactors returns the divisors of the rotary frequencies, one for each pair of a head: Llama
+// 3's scaling ([RopeLong]) with a smooth transition between the two bounds, as llama.cpp's
+// converter writes it.
 func (s *Shape) ropeFactors() []float32 {
 	long := &s.RopeLong
 	all := make([]float32, s.HeadDim/2)
 	for i := range all {
 		wavelength := 2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.HeadDim))
-		turns := float64(long.Original) / wavelength // over the first context
+		turns := float64(long.Original) / wavelength // rotations in the original context
 		switch {
 		case turns > long.High:
 			all[i] = 1
@@ -124,8 +123,7 @@ func (s *Shape) ropeFactors() []float32 {
 	return all
 }
 
-// Params returns the number of the model's weights. Factors of positions, which
-// nobody trains, do not count.
+// Params returns the number of the model's trained weights, without ropeFactors.
 func (s *Shape) Params() int64 {
 	var n int64
 	for _, w := range s.weights() {
@@ -136,8 +134,8 @@ func (s *Shape) Params() int64 {
 	return n
 }
 
-// BitsPerWeight is how many bits of the tensors of a file of this shape and mix there
-// are for each weight.
+// BitsPerWeight returns the size in bits of the tensors of a file of this shape and mix, divided by
+// the number of weights.
 func (m *Mix) BitsPerWeight(s *Shape) float64 {
 	var bits, n float64
 	for _, w := range s.weights() {
@@ -157,7 +155,7 @@ func fixed(values []float32) io.WriterTo {
 	return bytes.NewReader(data)
 }
 
-// filler makes the data of a weight in format d.
+// filler returns the filler of a weight's data in format d.
 func (w *weight) filler(seed uint64, d tensor.DType) (*random.Filler, error) {
 	return random.NewFiller(random.Seed(seed, w.name), d, w.mean, w.std)
 }

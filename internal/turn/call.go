@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// A call is what is known of the call that is being read.
+// A call is the state of the call that is being parsed.
 type call struct {
 	name, id  string
-	begun     bool   // CallBegin has been given out
-	member    bool   // of the object: a member has been read, and no comma behind it
-	held      []byte // arguments that have come before the name
-	header    []byte // the name and what stands between it and the arguments
+	begun     bool   // CallBegin has been emitted
+	member    bool   // a member of the object has been read, but no comma after it
+	held      []byte // arguments that came before the name
+	header    []byte // the name and the text between it and the arguments
 	value     value
 	key       string
-	arguments int // of a tagged form, so far
+	arguments int // number of arguments so far in a tagged form
 	types     types
 	space     []byte // white space at the end of a value
 	skip      string // white space that a value may begin with
-	raw       []byte // a value whose kind shows at its end
+	raw       []byte // a value whose type is known only at its end
 }
 
 const maxHeader = 512
@@ -31,7 +31,8 @@ func (p *Parser) take(n int) {
 
 func (p *Parser) takeSpace() { p.take(skipSpace(p.in)) }
 
-// fail says that what has been read since the last call is no call.
+// fail ends the parsing of a malformed call. It emits the input since the last call as text, or as
+// CallBroken if CallBegin has been emitted.
 func (p *Parser) fail() bool {
 	source := p.source
 	p.source = nil
@@ -49,7 +50,8 @@ func (p *Parser) fail() bool {
 	return true
 }
 
-// wait says that more input is needed, or fails when there is none.
+// wait returns false to wait for more input. It fails if the input has ended or the call exceeds
+// its limit.
 func (p *Parser) wait() bool {
 	if p.final || len(p.source) > p.o.Limit {
 		return p.fail()
@@ -57,7 +59,7 @@ func (p *Parser) wait() bool {
 	return false
 }
 
-// readSection reads between the mark that begins the calls and the first call.
+// readSection reads the text between the mark that begins the calls and the first call.
 func (p *Parser) readSection() bool {
 	p.takeSpace()
 	if p.plan.call.empty() {
@@ -87,7 +89,7 @@ func (p *Parser) readSection() bool {
 	return p.fail()
 }
 
-// beginCall goes on after the mark of a call.
+// beginCall continues after the mark of a call.
 func (p *Parser) beginCall() {
 	p.call, p.behind = call{}, false
 	switch {
@@ -98,7 +100,7 @@ func (p *Parser) beginCall() {
 	}
 }
 
-// known reports whether a tool has this name, or begins with it.
+// known reports whether a tool has this name, or unless whole is set a name that begins with it.
 func (p *Parser) known(name string, whole bool) bool {
 	for i := range p.o.Tools {
 		if t := p.o.Tools[i].Name; t == name || !whole && strings.HasPrefix(t, name) {
@@ -108,7 +110,7 @@ func (p *Parser) known(name string, whole bool) bool {
 	return false
 }
 
-// setName takes the name of the call, if it can be one.
+// setName sets the name of the call and reports whether it is valid.
 func (p *Parser) setName(name string) bool {
 	if name == "" || len(name) > maxHeader || strings.ContainsAny(name, " \n\t\r<>{}()[]\"'\\") ||
 		p.plan.bare && !p.known(name, true) {
@@ -118,7 +120,7 @@ func (p *Parser) setName(name string) bool {
 	return true
 }
 
-// begin gives out that the call has begun.
+// begin emits CallBegin.
 func (p *Parser) begin() {
 	if p.call.begun {
 		return
@@ -129,7 +131,7 @@ func (p *Parser) begin() {
 	p.call.held = nil
 }
 
-// arguments gives out a piece of the arguments.
+// arguments emits a piece of the arguments.
 func (p *Parser) arguments(text []byte) {
 	if !p.call.begun {
 		p.call.held = append(p.call.held, text...)
@@ -138,7 +140,7 @@ func (p *Parser) arguments(text []byte) {
 	p.emit(Event{Kind: CallArguments, Call: p.calls, Text: string(text)})
 }
 
-// complete gives out that the call has ended.
+// complete emits CallEnd.
 func (p *Parser) complete() {
 	p.emit(Event{Kind: CallEnd, Call: p.calls, ID: p.call.id})
 	p.calls++
@@ -147,7 +149,7 @@ func (p *Parser) complete() {
 	p.behind = true
 }
 
-// readValue reads the arguments as one value and gives them out.
+// readValue reads the arguments as one value and emits them.
 func (p *Parser) readValue() verdict {
 	v := &p.call.value
 	n, ok := v.step(p.in, p.final)
@@ -157,7 +159,7 @@ func (p *Parser) readValue() verdict {
 	return ok
 }
 
-// readTail reads what stands behind the arguments of a call.
+// readTail reads the text after the arguments of a call.
 func (p *Parser) readTail() bool {
 	if p.plan.callEnd.empty() {
 		p.step = p.readAfter
@@ -178,7 +180,7 @@ func (p *Parser) readTail() bool {
 	return true
 }
 
-// readAfter reads what follows a call: another, the end of all, or text.
+// readAfter reads the text after a call: another call, the end of the calls, or text of the answer.
 func (p *Parser) readAfter() bool {
 	m := p.plan
 	p.takeSpace()
@@ -233,7 +235,7 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// endCalls goes on with text after the calls.
+// endCalls continues with the text after the calls.
 func (p *Parser) endCalls(skip string) {
 	p.step = p.readText
 	p.enter(Text, skip)

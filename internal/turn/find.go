@@ -9,13 +9,12 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// ErrForm means that a template does not show how turns are written.
+// ErrForm reports a template that does not show how turns are written.
 var ErrForm = errors.New("turn: the chat template does not show how a turn is written")
 
-// Find finds how the model of a template writes its turns. special are the
-// special tokens by the names that templates use, as in a chat.Request. A model
-// that knows no calls has a form without them; the error matches ErrForm when
-// not even plain messages can be rendered.
+// Find returns the form of the turns of a template's model. special has the texts of special tokens
+// by the names that templates use, as in a [chat.Request]. The form of a template without tool
+// calls has none. If plain messages cannot be rendered, the error wraps [ErrForm].
 func Find(t *chat.Template, special map[string]string) (Form, error) {
 	p := &prober{template: t, special: special}
 	var f Form
@@ -38,7 +37,7 @@ func Find(t *chat.Template, special map[string]string) (Form, error) {
 	return f, nil
 }
 
-// findText finds where turns begin and end, and what stands around their text.
+// findText finds the start and end of turns, and the marks around their text.
 func (p *prober) findText(f *Form) {
 	text, ok := p.render(false, nil, assistant(probeContent, ""))
 	before, after, found := strings.Cut(text, probeContent)
@@ -75,7 +74,7 @@ func (p *prober) findText(f *Form) {
 
 var thoughtTag = regexp.MustCompile(`(?i)<[^<>]*(think|thought)[^<>]*>\s*$|\[[^\[\]]*think[^\[\]]*\]\s*$`)
 
-// cutThought drops tags of a thought from the end of what begins a turn.
+// cutThought removes reasoning tags from the end of the text that begins a turn.
 func cutThought(s string) string {
 	for {
 		at := thoughtTag.FindStringIndex(s)
@@ -86,7 +85,7 @@ func cutThought(s string) string {
 	}
 }
 
-// trims finds which white space the template strips from a text.
+// trims returns the white space that the template strips from the ends of a text.
 func (p *prober) trims(word string, message func(string) chat.Message) (left, right Trim) {
 	bare, ok := p.render(false, thinking, message(word))
 	padded, ok2 := p.render(false, thinking, message("\n \n"+word+"\n \n"))

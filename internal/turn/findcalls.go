@@ -41,8 +41,8 @@ func (p *prober) findCalls(f *Form) {
 	p.findLead(f)
 }
 
-// setAround fills in what stands around and between calls, from the texts before
-// the first of two, between them and after the second.
+// setAround sets the texts around and between calls, given the texts before the first of two calls,
+// between them and after the second.
 func setAround(c *CallForm, before, begin, between, end, after string) {
 	plain := func(pattern, index string) string { return strings.ReplaceAll(pattern, holdIndex, index) }
 	c.Begin = strings.TrimSuffix(before, plain(begin, "0"))
@@ -50,7 +50,7 @@ func setAround(c *CallForm, before, begin, between, end, after string) {
 	c.Separator = strings.TrimSuffix(strings.TrimPrefix(between, end), plain(begin, "1"))
 }
 
-// indexed puts the placeholder where the one text has a 0 and the other a 1.
+// indexed puts the index placeholder where one text has a 0 and the other a 1.
 func indexed(a, b string) string {
 	if len(a) != len(b) {
 		return a
@@ -63,15 +63,15 @@ func indexed(a, b string) string {
 	return a
 }
 
-// A shape is the text of a turn with one call, taken apart.
+// A shape is the parsed text of a turn with one call.
 type shape struct {
 	syntax             Syntax
 	begin, middle, end string // before the name, between name and arguments, after them
-	between            string // of two calls, what stands between them
+	between            string // the text between two calls
 	quote              string
 }
 
-// newShape takes the text of a turn with one call apart.
+// newShape parses the text of a turn with one call.
 func newShape(f *Form, text, name, key, value string) (shape, bool) {
 	var s shape
 	at := strings.Index(text, name)
@@ -86,7 +86,7 @@ func newShape(f *Form, text, name, key, value string) (shape, bool) {
 	return s, true
 }
 
-// secondShape takes the second call of a turn with two apart.
+// secondShape parses the second call of a turn with two.
 func secondShape(f *Form, text string) (shape, bool) {
 	first := strings.Index(text, probeName1)
 	second := strings.Index(text, probeName2)
@@ -104,8 +104,8 @@ func secondShape(f *Form, text string) (shape, bool) {
 	return s, true
 }
 
-// turnPrefix returns what a turn begins with before its first call, without an
-// empty thought and the mark of the text.
+// turnPrefix returns the text of a turn before its first call, without empty reasoning and the mark
+// of the text.
 func turnPrefix(f *Form, text string) string {
 	if i := strings.LastIndex(text, f.Start); i >= 0 {
 		text = text[i+len(f.Start):]
@@ -124,7 +124,7 @@ func turnPrefix(f *Form, text string) string {
 	return text
 }
 
-// turnSuffix returns what stands after a call, without the end of the turn.
+// turnSuffix returns the text after a call, without the end of the turn.
 func turnSuffix(f *Form, text string) string {
 	if tag := firstTag.FindString(f.Start); tag != "" { // a template that always asks for an answer
 		text, _, _ = strings.Cut(text, strings.TrimRight(tag, spaces))
@@ -139,8 +139,8 @@ func turnSuffix(f *Form, text string) string {
 	return strings.TrimSuffix(text, f.End)
 }
 
-// argumentsOf finds the arguments with one key and value behind a name: where
-// they stand and in which notation. from is -1 where it is not to be seen.
+// argumentsOf finds the arguments with one key and value after a name: their position and notation.
+// from is -1 if they are not found.
 func argumentsOf(text string, at int, key, value string) (from, to int, syntax Syntax, quote string) {
 	k := strings.Index(text[at:], key)
 	if k < 0 {
@@ -185,7 +185,7 @@ func argumentsOf(text string, at int, key, value string) (from, to int, syntax S
 	return -1, -1, SyntaxNone, ""
 }
 
-// findLead finds the white space before the calls where text stands there.
+// findLead finds the white space between text and the calls after it.
 func (p *prober) findLead(f *Form) {
 	c := &f.Calls
 	call := callOf(probeName1, probeID1, `{"`+probeKey1+`":"`+probeValue1+`"}`)

@@ -11,11 +11,11 @@ import (
 var (
 	yesJSON = json.RawMessage("true")
 	noJSON  = json.RawMessage("false")
-	// thinking switches thinking on, in the words of all templates.
+	// thinking enables reasoning, by the variable names of all templates.
 	thinking = map[string]json.RawMessage{"enable_thinking": yesJSON, "thinking": yesJSON}
 )
 
-// findReasoning finds what stands around a thought.
+// findReasoning finds the marks around the reasoning.
 func (p *prober) findReasoning(f *Form) {
 	call := callOf(probeName1, probeID1, `{"`+probeKey1+`":"`+probeValue1+`"}`)
 	for _, m := range []struct {
@@ -45,7 +45,7 @@ func (p *prober) findReasoning(f *Form) {
 	if r.End == "" {
 		return
 	}
-	// An empty thought before the text is no mark of the text.
+	// Empty reasoning before the text is not a mark of the text.
 	for _, mark := range []string{word(r.Begin), word(r.End)} {
 		if mark != "" && strings.Contains(f.Content.Begin, mark) {
 			f.dropContentMarks()
@@ -59,7 +59,7 @@ func (p *prober) findReasoning(f *Form) {
 	})
 }
 
-// dropContentMarks forgets marks of the text that belong to something else.
+// dropContentMarks removes marks of the text that belong to other parts of the turn.
 func (f *Form) dropContentMarks() {
 	if f.Content.End != "" {
 		f.End = f.Content.End
@@ -69,8 +69,8 @@ func (f *Form) dropContentMarks() {
 
 var firstTag = regexp.MustCompile(`^\s*(<[^<>]*>|\[[^\[\]]*\])\s*`)
 
-// endOfThought takes the end of the thought from what stands between it and what
-// follows.
+// endOfThought returns the mark that ends the reasoning, given the text between the reasoning and
+// the part that follows.
 func endOfThought(between string, f *Form, text bool) string {
 	if text {
 		if rest := strings.TrimSuffix(between, f.Content.Begin); word(rest) != "" {
@@ -81,7 +81,7 @@ func endOfThought(between string, f *Form, text bool) string {
 	return firstTag.FindString(between)
 }
 
-// findVariable finds the variable that switches thinking, and what prompts end with.
+// findVariable finds the variable that turns reasoning on and off, and the ends of prompts.
 func (p *prober) findVariable(f *Form) {
 	tail := func(vars map[string]json.RawMessage) (string, string) {
 		prompt, _ := p.render(true, vars)
@@ -113,20 +113,19 @@ func (p *prober) differ(name string) bool {
 	return text(yesJSON) != text(noJSON)
 }
 
-// opens reports whether a turn that begins with tail stands in a thought.
+// opens reports whether a turn that begins with tail begins inside the reasoning.
 func (f *Form) opens(tail string) bool {
 	return f.NewParser(ParserOptions{Tail: tail}).InReasoning()
 }
 
-// guessReasoning names the marks of a thought that a template mentions but does
-// not render.
+// guessReasoning sets the reasoning marks that a template mentions but does not render.
 func guessReasoning(f *Form, source string) {
 	for _, marks := range [][2]string{
 		{"<think>\n", "\n</think>\n\n"},
 		{"[THINK]", "[/THINK]"},
 	} {
 		if strings.Contains(source, word(marks[1])) {
-			if strings.Contains(f.Content.Begin, word(marks[1])) { // an empty thought
+			if strings.Contains(f.Content.Begin, word(marks[1])) { // empty reasoning
 				marks[0], marks[1] = word(marks[0]), word(marks[1])
 				f.dropContentMarks()
 			}

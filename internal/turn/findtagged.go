@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// findTagged finds the form of calls whose arguments stand between tags: first
-// the calls from two without arguments, then the arguments from a call with two.
+// findTagged finds the form of calls whose arguments are between tags: the calls from two without
+// arguments, then the arguments from a call with two.
 func (p *prober) findTagged(f *Form) {
 	c := &f.Calls
 	none, ok := p.render(false, thinking, assistant("", "", callOf(probeName1, probeID1, "{}")))
@@ -17,7 +17,7 @@ func (p *prober) findTagged(f *Form) {
 	}
 	before, rest, _ := strings.Cut(none, probeName1)
 	begin, after := turnPrefix(f, before), turnSuffix(f, rest)
-	end := after // of the name and the call
+	end := after // after the name, at the end of the call
 	if pair, ok := p.render(false, thinking, assistant("", "",
 		callOf(probeName1, probeID1, "{}"), callOf(probeName2, probeID2, "{}"))); ok && strings.Contains(pair, probeName2) {
 		_, rest, _ := strings.Cut(pair, probeName1)
@@ -51,7 +51,7 @@ func (p *prober) findTagged(f *Form) {
 	p.findLead(f)
 }
 
-// cutAll returns what stands between two words, and what stands after the second.
+// cutAll returns the text between two words and the text after the second.
 func cutAll(s, first, second string) (between, after string, ok bool) {
 	_, s, ok = strings.Cut(s, first)
 	if !ok {
@@ -60,7 +60,7 @@ func cutAll(s, first, second string) (between, after string, ok bool) {
 	return strings.Cut(s, second)
 }
 
-// findValues finds how values that are no strings stand in a tagged form.
+// findValues finds how a tagged form writes values that are not strings.
 func (p *prober) findValues(f *Form, key string) {
 	c := &f.Calls
 	value := func(v string) string {

@@ -1,13 +1,12 @@
 package turn
 
-// A Form describes how a model writes a turn. It is plain data. Marks keep the
-// white space that the template writes around them; a reader takes less of it,
-// too, and white space may stand wherever the marks have some.
+// A Form describes how a model writes a turn. It is plain data. Marks include the white space that
+// the template writes around them. A parser accepts any amount of white space there, including
+// none.
 type Form struct {
-	// Family names the dedicated description that the form was taken from; it
-	// is empty where rendering alone has shown the form.
+	// Family names the built-in form. It is empty if the form was derived from the template alone.
 	Family string `json:",omitempty"`
-	// Start is what the template writes before a turn, and End what it writes after one.
+	// Start is the text that the template writes before a turn, and End the text after it.
 	Start string
 	End   string `json:",omitempty"`
 
@@ -16,7 +15,7 @@ type Form struct {
 	Calls     CallForm
 }
 
-// ContentForm is how the answer's text stands in a turn.
+// A ContentForm describes how the text of the answer is marked in a turn.
 type ContentForm struct {
 	Begin string `json:",omitempty"`
 	End   string `json:",omitempty"`
@@ -35,19 +34,20 @@ const (
 	TrimSpace    Trim = "space"
 )
 
-// ReasoningForm is how a thought stands in a turn; the zero value: the model shows none.
+// A ReasoningForm describes how reasoning is marked in a turn. The zero value is a template without
+// reasoning.
 type ReasoningForm struct {
 	Begin     string `json:",omitempty"`
 	End       string `json:",omitempty"`
 	TrimLeft  Trim   `json:",omitempty"`
 	TrimRight Trim   `json:",omitempty"`
-	// Open is true where a prompt ends inside a thought unless told otherwise.
+	// Open says that prompts end inside the reasoning by default.
 	Open bool `json:",omitempty"`
-	// Variable is the template's variable that switches thinking on (true) and
-	// off (false); empty where there is none.
+	// Variable is the template's variable that turns reasoning on (true) and off (false). It is
+	// empty if there is none.
 	Variable string `json:",omitempty"`
-	// Default, On and Off are the ends of prompts, after Start, with Variable
-	// left out, true and false.
+	// Default, On and Off are the ends of prompts, after Start, with Variable unset, true and
+	// false.
 	Default string `json:",omitempty"`
 	On      string `json:",omitempty"`
 	Off     string `json:",omitempty"`
@@ -61,45 +61,45 @@ const (
 	SyntaxNone    Syntax = ""
 	SyntaxJSON    Syntax = "json"        // a JSON object
 	SyntaxString  Syntax = "json string" // a JSON string that holds a JSON object
-	SyntaxTagged  Syntax = "tagged"      // keys and values between tags, strings as they are
+	SyntaxTagged  Syntax = "tagged"      // keys and values between tags, strings unquoted
 	SyntaxPython  Syntax = "python"      // a="x", b=[1, True]
 	SyntaxBraces  Syntax = "braces"      // a:<quote>x<quote>,b:[1,true]
-	SyntaxHarmony Syntax = "harmony"     // channels and recipients of gpt-oss; nothing else in Calls counts
+	SyntaxHarmony Syntax = "harmony"     // channels and recipients of gpt-oss; no other field of Calls is used
 )
 
-// CallForm is how calls of tools stand in a turn; the zero value: the model is
-// shown no way to call.
+// A CallForm describes how tool calls are written in a turn. The zero value is a template without
+// calls.
 //
 // Call and Argument are texts with the placeholders «name», «id», «index»,
 // «arguments», «key» and «value».
 type CallForm struct {
 	Syntax Syntax `json:",omitempty"`
-	// Begin and End enclose all calls of a turn, where anything does.
+	// Begin and End enclose all calls of a turn. They may be empty.
 	Begin string `json:",omitempty"`
 	End   string `json:",omitempty"`
-	// Call is one call. Its id may be «id», which the model makes up, or
-	// «index», the call's number from 0.
+	// Call is the pattern of one call. Its id may be «id», which the model makes up, or «index»,
+	// the number of the call from 0.
 	Call      string `json:",omitempty"`
 	Separator string `json:",omitempty"` // between calls
-	// IDPrefix is set where a call is known by an id made of it, the name, what
-	// stands after the name, and the index: functions.f:0.
+	// IDPrefix is set if a call's id is composed of IDPrefix, the name, the text after the name,
+	// and the index, as in functions.f:0.
 	IDPrefix string `json:",omitempty"`
-	// Several is true where a turn may hold more than one call.
+	// Several says that a turn may have more than one call.
 	Several bool `json:",omitempty"`
-	// Optional is a mark that may stand before the calls and says nothing.
+	// Optional is a mark without meaning that may come before the calls.
 	Optional string `json:",omitempty"`
-	// After is true where text may follow the calls.
+	// After says that text may follow the calls.
 	After bool `json:",omitempty"`
 
-	// Argument is one argument of a tagged form, and OtherArgument one that is
-	// not a string, where that is marked.
+	// Argument is the pattern of an argument in a tagged form, and OtherArgument that of one that
+	// is not a string, if the form marks these.
 	Argument          string `json:",omitempty"`
 	OtherArgument     string `json:",omitempty"`
 	ArgumentSeparator string `json:",omitempty"`
-	// Quote stands around strings in braces.
+	// Quote encloses strings in braces.
 	Quote string `json:",omitempty"`
-	// Values is the notation in which values of a tagged form are written by
-	// the template: json, or python for True and None.
+	// Values is the notation in which the template writes values in a tagged form: json, or python
+	// for True and None.
 	Values Syntax `json:",omitempty"`
 	// Lists is the same for lists and objects.
 	Lists Syntax `json:",omitempty"`
@@ -115,10 +115,10 @@ const (
 	holdValue     = "«value»"
 )
 
-// HasCalls reports whether the form knows how calls are written.
+// HasCalls reports whether f says how calls are written.
 func (f *Form) HasCalls() bool { return f.Calls.Syntax != SyntaxNone }
 
-// HasReasoning reports whether the form knows how thoughts are written.
+// HasReasoning reports whether f says how reasoning is marked.
 func (f *Form) HasReasoning() bool {
 	return f.Reasoning.End != "" || f.Calls.Syntax == SyntaxHarmony
 }

@@ -11,46 +11,46 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// ErrGrammar means that a form cannot enforce what a request asks for.
+// ErrGrammar reports that a form cannot enforce a request.
 var ErrGrammar = errors.New("turn: calls cannot be enforced")
 
-// A Choice says whether a turn calls tools.
+// A Choice says whether a turn may or must call tools.
 type Choice uint8
 
 // The kinds of Choice.
 const (
 	ChoiceAuto     Choice = iota // text, or text and then calls
-	ChoiceNone                   // text alone
+	ChoiceNone                   // only text
 	ChoiceRequired               // calls
 )
 
 // A Tool is a tool of a GrammarRequest.
 type Tool struct {
 	chat.Tool
-	// Strict makes it an error when a schema cannot be enforced as it is; else
-	// arguments are only an object then.
+	// Strict makes it an error if a schema cannot be enforced exactly. Otherwise such arguments may
+	// be any object.
 	Strict bool
 }
 
-// A GrammarRequest says what a turn may be.
+// A GrammarRequest says which turns a grammar allows.
 type GrammarRequest struct {
 	Tools    []Tool
 	Choice   Choice
-	Name     string // of the only tool that may be called; empty: all
-	Parallel bool   // several calls may stand in the turn
-	// Tail is the end of the prompt that belongs to the turn; see [Form.Tail].
+	Name     string // the only tool that may be called; empty: all
+	Parallel bool   // the turn may have several calls
+	// Tail is the end of the prompt that is part of the turn; see [Form.Tail].
 	Tail string
-	// Continues says that the prompt ends in the text of the turn. Tail is empty then.
+	// Continues says that the prompt ends within the text of the turn. Tail is then empty.
 	Continues bool
-	// Content is what the text of the turn is; the zero Symbol: any.
+	// Content is the symbol of the turn's text. The zero Symbol is any text.
 	Content grammar.Symbol
-	// Schema makes the symbol of the JSON values of a schema.
+	// Schema returns the symbol of the JSON values of a schema.
 	Schema func(*grammar.Builder, json.RawMessage) (grammar.Symbol, error)
-	// Special reports whether the vocabulary has a special token of this text.
+	// Special reports whether text is a special token of the vocabulary.
 	Special func(string) bool
 }
 
-// A maker makes the grammar of one request.
+// A maker builds the grammar of one request.
 type maker struct {
 	f *Form
 	b *grammar.Builder
@@ -58,9 +58,8 @@ type maker struct {
 	r GrammarRequest
 }
 
-// Grammar returns the language of the turns that a request allows. The thought,
-// where there is one, comes first and is free. The error matches ErrGrammar, or
-// is one of r.Schema.
+// Grammar returns the language of the turns that a request allows. Reasoning comes first and is not
+// constrained. The error wraps ErrGrammar or comes from r.Schema.
 func (f *Form) Grammar(b *grammar.Builder, r GrammarRequest) (grammar.Symbol, error) {
 	m := &maker{f: f, b: b, s: b.Space(), r: r}
 	if r.Name != "" {
@@ -95,7 +94,7 @@ func (f *Form) Grammar(b *grammar.Builder, r GrammarRequest) (grammar.Symbol, er
 	return m.thoughtAnd(body), nil
 }
 
-// seq is a rule of one sequence, or is one of its parts.
+// seq returns a rule of one sequence, or its only symbol.
 func (m *maker) seq(name string, symbols ...grammar.Symbol) grammar.Symbol {
 	if len(symbols) == 1 {
 		return symbols[0]
@@ -103,14 +102,14 @@ func (m *maker) seq(name string, symbols ...grammar.Symbol) grammar.Symbol {
 	return m.choice(name, symbols)
 }
 
-// choice is a rule of several sequences.
+// choice returns a rule of several sequences.
 func (m *maker) choice(name string, alternatives ...[]grammar.Symbol) grammar.Symbol {
 	rule := m.b.Rule(name)
 	m.b.Define(rule, alternatives...)
 	return rule
 }
 
-// text is a fixed text, with its special tokens.
+// text returns the symbols of a fixed text, with its special tokens.
 func (m *maker) text(text string) []grammar.Symbol {
 	marks := specialBytes(text, m.r.Special)
 	var out []grammar.Symbol
@@ -134,7 +133,7 @@ func (m *maker) text(text string) []grammar.Symbol {
 	return out
 }
 
-// gap is white space that may be left out.
+// gap returns the symbols of optional white space.
 func (m *maker) gap(space string) []grammar.Symbol {
 	if space == "" {
 		return nil
@@ -142,7 +141,7 @@ func (m *maker) gap(space string) []grammar.Symbol {
 	return []grammar.Symbol{m.b.Lexeme(m.s.Or(rx.Empty, m.s.Literal(space)))}
 }
 
-// mark is a fixed text of whose outer white space each may be left out.
+// mark returns the symbols of a fixed text. The white space around it is optional.
 func (m *maker) mark(text string) []grammar.Symbol {
 	core := word(text)
 	if core == "" {
@@ -153,7 +152,7 @@ func (m *maker) mark(text string) []grammar.Symbol {
 	return append(out, m.gap(text[at+len(core):])...)
 }
 
-// without is any text in which none of the texts stands.
+// without returns the expression of all texts that contain none of texts.
 func (m *maker) without(texts ...string) rx.Expr {
 	var found []rx.Expr
 	for _, t := range texts {
@@ -164,8 +163,8 @@ func (m *maker) without(texts ...string) rx.Expr {
 	return m.s.Not(m.s.Or(found...))
 }
 
-// plainMark returns the words of a mark, or "" where one is a special token,
-// for then no text can hold the mark.
+// plainMark returns the words of a mark, or "" if the mark has a special token: no text can then
+// contain the mark.
 func (m *maker) plainMark(text string) string {
 	text = word(text)
 	for _, special := range specialBytes(text, m.r.Special) {
@@ -176,7 +175,7 @@ func (m *maker) plainMark(text string) string {
 	return text
 }
 
-// thoughtAnd puts a thought before the rest of the turn, where there may be one.
+// thoughtAnd puts reasoning before the rest of the turn if the form has reasoning.
 func (m *maker) thoughtAnd(body grammar.Symbol) grammar.Symbol {
 	r := &m.f.Reasoning
 	if r.End == "" {
@@ -199,7 +198,7 @@ func (m *maker) thoughtAnd(body grammar.Symbol) grammar.Symbol {
 		[]grammar.Symbol{body})
 }
 
-// trigger is the text with which calls begin.
+// trigger returns the text that begins calls.
 func (m *maker) trigger() string {
 	c := &m.f.Calls
 	if word(c.Begin) != "" {
@@ -215,16 +214,16 @@ func (m *maker) trigger() string {
 	return word(first)
 }
 
-// bare reports whether calls are told from text by nothing but their first bytes.
+// bare reports whether only the first bytes of calls distinguish them from text.
 func (m *maker) bare() bool { return newPlan(m.f, m.r.Special).bare }
 
-// unmarked is any text without the marks of thoughts and texts.
+// unmarked returns the expression of all texts without the marks of reasoning and content.
 func (m *maker) unmarked() rx.Expr {
 	r, c := &m.f.Reasoning, &m.f.Content
 	return m.without(m.plainMark(r.Begin), m.plainMark(r.End), m.plainMark(c.Begin), m.plainMark(c.End))
 }
 
-// freeText is the text of a turn that may hold no calls.
+// freeText returns the expression of the text of a turn that has no calls.
 func (m *maker) freeText() rx.Expr {
 	text := m.unmarked()
 	if !m.f.HasCalls() || m.f.Calls.Syntax == SyntaxHarmony {
@@ -244,8 +243,8 @@ func (m *maker) freeText() rx.Expr {
 	return m.s.And(text, m.without(m.plainMark(trigger)))
 }
 
-// rest is the turn behind the beginning of its text: more of that, and calls where they can
-// be told from text that they follow.
+// rest returns the turn after the beginning of its text: more text, then calls if they can be
+// distinguished from the text before them.
 func (m *maker) rest() (grammar.Symbol, error) {
 	content := m.r.Content
 	calls := len(m.r.Tools) > 0 && content.IsZero() && m.f.Calls.Syntax != SyntaxHarmony && !m.bare()
@@ -275,7 +274,7 @@ func (m *maker) rest() (grammar.Symbol, error) {
 	return m.choice("rest", rest, append(append(append([]grammar.Symbol{}, rest...), then...), m.gap(end)...)), nil
 }
 
-// body is the turn behind the thought.
+// body returns the symbol of the turn after the reasoning.
 func (m *maker) body() (grammar.Symbol, error) {
 	content := m.r.Content
 	free := content.IsZero()

@@ -9,7 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// calls is all calls of a turn. begun: the prompt ends with a part of their mark.
+// calls returns the symbols of all calls of a turn. begun says that the prompt ends with the start
+// of their mark.
 func (m *maker) calls(begun bool) ([]grammar.Symbol, error) {
 	c := &m.f.Calls
 	lead := c.Begin
@@ -54,13 +55,12 @@ func (m *maker) calls(begun bool) ([]grammar.Symbol, error) {
 	return append(out, m.text(c.End)...), nil
 }
 
-// begun reports whether the prompt ends with a part of the mark that calls and
-// text begin with.
+// begun reports whether the prompt ends with the start of the mark that calls and text begin with.
 func (m *maker) begun() bool {
 	return m.r.Tail != "" && m.f.Calls.Begin == "" && strings.HasPrefix(strings.TrimLeft(m.f.Calls.Call, spaces), m.r.Tail)
 }
 
-// call is one call of a tool.
+// call returns the symbols of one call of a tool.
 func (m *maker) call(pattern string, t Tool, arguments grammar.Symbol) []grammar.Symbol {
 	var out []grammar.Symbol
 	for _, p := range pieces(pattern) {
@@ -80,7 +80,7 @@ func (m *maker) call(pattern string, t Tool, arguments grammar.Symbol) []grammar
 	return out
 }
 
-// id is the name that a model may give a call. Mistral's have nine letters.
+// id returns the expression of the ids that a model may give a call. Mistral's have nine letters.
 func (m *maker) id() rx.Expr {
 	word := rx.ByteRange('0', '9').Or(rx.ByteRange('a', 'z')).Or(rx.ByteRange('A', 'Z'))
 	if strings.Contains(m.f.Calls.Begin+m.f.Calls.Call, "[TOOL_CALLS]") {
@@ -91,8 +91,8 @@ func (m *maker) id() rx.Expr {
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// schema is the JSON values of a schema, or for a tool that is not strict all of
-// the fallback where the schema cannot be enforced.
+// schema returns the symbol of the JSON values of a schema. If the schema cannot be enforced and
+// the tool is not strict, it uses fallback.
 func (m *maker) schema(t Tool, schema, fallback json.RawMessage) (grammar.Symbol, error) {
 	if len(schema) == 0 {
 		schema = fallback
@@ -104,7 +104,7 @@ func (m *maker) schema(t Tool, schema, fallback json.RawMessage) (grammar.Symbol
 	return s, err
 }
 
-// arguments is the arguments of a call of a tool.
+// arguments returns the symbol of the arguments of a call of t.
 func (m *maker) arguments(t Tool) (grammar.Symbol, error) {
 	switch m.f.Calls.Syntax {
 	case SyntaxJSON, SyntaxHarmony:
@@ -118,7 +118,7 @@ func (m *maker) arguments(t Tool) (grammar.Symbol, error) {
 	return m.fields(t)
 }
 
-// unquoted is the inside of a JSON string, whose quotes are in the pattern.
+// unquoted returns the symbol of the inside of a JSON string whose quotes are in the pattern.
 func (m *maker) unquoted() grammar.Symbol {
 	plain := m.s.Bytes(rx.BytesOf('"', '\\').Or(rx.ByteRange(0, 0x1f)).Not())
 	escape := m.s.Concat(m.s.Literal(`\`), m.s.Bytes(rx.BytesOf('"', '\\', '/', 'b', 'f', 'n', 'r', 't')))

@@ -16,10 +16,10 @@ type field struct {
 	required bool
 }
 
-// maxFields bounds the properties of a tool in forms that are not JSON.
+// maxFields limits the properties of a tool in forms that are not JSON.
 const maxFields = 64
 
-// fieldsOf returns the properties of an object's schema in their order.
+// fieldsOf returns the properties of an object's schema, in order.
 func fieldsOf(schema json.RawMessage) ([]field, error) {
 	var object struct {
 		Properties json.RawMessage `json:"properties"`
@@ -64,15 +64,15 @@ func fieldsOf(schema json.RawMessage) ([]field, error) {
 	return out, nil
 }
 
-// plainKeywords are those of an object's schema that fields enforce or that say
-// nothing about values.
+// plainKeywords are the keywords of an object's schema that fields enforces or that do not
+// constrain values.
 var plainKeywords = map[string]bool{
 	"type": true, "properties": true, "required": true, "additionalProperties": true, "description": true,
 	"title": true, "default": true, "examples": true, "$defs": true, "definitions": true, "$schema": true,
 	"enum": true, "const": true, "items": true, "$comment": true, "nullable": true,
 }
 
-// unusual returns a keyword of a schema that is not plain, or "".
+// unusual returns a keyword of schema that is not in plainKeywords, or "".
 func unusual(schema json.RawMessage) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(schema, &object) != nil {
@@ -86,7 +86,7 @@ func unusual(schema json.RawMessage) string {
 	return ""
 }
 
-// fields is the arguments of a form that is not JSON, in any order.
+// fields returns the symbol of the arguments in a form that is not JSON, in any order.
 func (m *maker) fields(t Tool) (grammar.Symbol, error) {
 	if t.Strict {
 		if k := unusual(t.Parameters); k != "" {
@@ -113,8 +113,8 @@ func (m *maker) fields(t Tool) (grammar.Symbol, error) {
 	return m.anyOrder(list, parts, m.text(separator)), nil
 }
 
-// anyOrder is a list of parts in any order, each once at most, and those that
-// are required once.
+// anyOrder returns the symbol of the parts in any order. Each part occurs at most once, required
+// parts exactly once.
 func (m *maker) anyOrder(list []field, parts, separator []grammar.Symbol) grammar.Symbol {
 	type key struct {
 		left  uint64
@@ -126,8 +126,7 @@ func (m *maker) anyOrder(list []field, parts, separator []grammar.Symbol) gramma
 			required |= 1 << i
 		}
 	}
-	// All rules of the parts that are left would be too many; those that a text
-	// meets are few.
+	// Rules for all subsets of the remaining parts would be too many; a text reaches few of them.
 	var rest func(key) grammar.Symbol
 	rest = func(k key) grammar.Symbol {
 		return m.b.Lazy("arguments", func() [][]grammar.Symbol {
@@ -155,7 +154,7 @@ func (m *maker) anyOrder(list []field, parts, separator []grammar.Symbol) gramma
 	return rest(key{all, true})
 }
 
-// withDefinitions gives a part of a schema the definitions of the whole.
+// withDefinitions adds the definitions of root to a part of it.
 func withDefinitions(root, schema json.RawMessage) json.RawMessage {
 	var from, to map[string]json.RawMessage
 	if json.Unmarshal(root, &from) != nil || json.Unmarshal(schema, &to) != nil || !bytes.Contains(schema, []byte("$ref")) {
@@ -175,7 +174,7 @@ func withDefinitions(root, schema json.RawMessage) json.RawMessage {
 
 var anyValue = json.RawMessage(`{}`)
 
-// argument is one argument with its marks.
+// argument returns the symbol of one argument with its marks.
 func (m *maker) argument(t Tool, f field) (grammar.Symbol, error) {
 	budget := maxSchemas
 	set := allTypes
@@ -242,7 +241,7 @@ func (m *maker) argument(t Tool, f field) (grammar.Symbol, error) {
 	return m.choice("argument", alternatives...), nil
 }
 
-// rawString is a string that stands as it is between tags.
+// rawString returns the symbol of an unquoted string between tags.
 func (m *maker) rawString(t Tool, schema json.RawMessage) (grammar.Symbol, error) {
 	if values, ok := constants(schema); ok {
 		var all []rx.Expr
@@ -268,7 +267,7 @@ func (m *maker) rawString(t Tool, schema json.RawMessage) (grammar.Symbol, error
 	if m.plainMark(after) == "" {
 		return m.b.Lexeme(rx.Anything), nil
 	}
-	// As in Parser.argumentEnd: the mark and what follows it end a value.
+	// As in Parser.argumentEnd: the mark and the text after it end a value.
 	space := m.s.Repeat(m.s.Bytes(rx.BytesOf(' ', '\n', '\t', '\r')), 0, -1)
 	var ends []rx.Expr
 	for _, next := range []string{before, end} {
@@ -279,7 +278,8 @@ func (m *maker) rawString(t Tool, schema json.RawMessage) (grammar.Symbol, error
 	return m.b.Lexeme(m.s.Not(m.s.Or(ends...))), nil
 }
 
-// loose is a mark as a parser finds it: with any white space between its words.
+// loose returns the expression of a mark as the parser matches it: with any white space between its
+// words.
 func (m *maker) loose(mark string) rx.Expr {
 	l := newLiteral(mark, nil, "")
 	space := m.s.Repeat(m.s.Bytes(rx.BytesOf(' ', '\n', '\t', '\r')), 0, maxGap)
@@ -293,7 +293,7 @@ func (m *maker) loose(mark string) rx.Expr {
 	return m.s.Concat(all...)
 }
 
-// constants returns the values that a schema lists.
+// constants returns the values that a schema enumerates.
 func constants(schema json.RawMessage) ([]json.RawMessage, bool) {
 	var s struct {
 		Enum  []json.RawMessage `json:"enum"`

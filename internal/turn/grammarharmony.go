@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// harmony is a turn of messages with headers: thoughts, perhaps a text for the
-// user, and then the answer or a call.
+// harmony returns the symbol of a turn of messages with headers: reasoning, optionally a text for
+// the user, and then the answer or a call.
 func (m *maker) harmony() (grammar.Symbol, error) {
 	marks := m.f.harmonyMarks()
 	for i, k := range marks {

@@ -2,14 +2,14 @@ package turn
 
 import "strings"
 
-// Harmony is the form of gpt-oss: a turn is made of messages, each with a header
-// that names a channel and perhaps a recipient.
+// Harmony is the form of gpt-oss. A turn consists of messages. Each has a header that names a
+// channel and optionally a recipient.
 //
 //	<|channel|>analysis<|message|>thought<|end|><|start|>assistant
 //	<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>
 //	<|channel|>final<|message|>text<|return|>
 //
-// The recipient may stand before the channel, too.
+// The recipient may also precede the channel.
 const (
 	harmonyStart     = "<|start|>"
 	harmonyChannel   = "<|channel|>"
@@ -49,13 +49,13 @@ func (p *Parser) beginHarmony() {
 	p.endBody()
 }
 
-// endBody begins what stands between two messages.
+// endBody begins the text between two messages.
 func (p *Parser) endBody() {
 	p.enter(Text, "")
 	p.step = p.readRecipient
 }
 
-// readRecipient looks for a header that begins with a recipient.
+// readRecipient reads a header that begins with a recipient.
 func (p *Parser) readRecipient() bool {
 	n := skipSpace(p.in)
 	to := newLiteral("to=", nil, "")
@@ -92,7 +92,7 @@ func (p *Parser) readMessageHeader() bool {
 	return p.wait()
 }
 
-// beginBody goes on after a header.
+// beginBody continues after a header.
 func (p *Parser) beginBody(header string) bool {
 	_, recipient, _ := strings.Cut(header, "to=")
 	if i := strings.IndexAny(recipient, " <"); i >= 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readHeader reads the name of a call, and the id where it stands beside it, up
-// to where the arguments begin.
+// readHeader reads the name of a call, and its id if the id is next to the name, up to the
+// arguments.
 func (p *Parser) readHeader() bool {
 	m, c := p.plan, &p.call
 	for len(p.in) > 0 {
@@ -33,7 +33,7 @@ func (p *Parser) readHeader() bool {
 	return p.wait()
 }
 
-// headerEnd looks for what ends the header.
+// headerEnd matches the end of the header.
 func (p *Parser) headerEnd() (int, verdict) {
 	m := p.plan
 	b := byte(p.in[0])
@@ -68,7 +68,7 @@ func (p *Parser) headerEnd() (int, verdict) {
 	return 0, no
 }
 
-// endHeader takes the header apart and goes on with the arguments.
+// endHeader parses the header and continues with the arguments.
 func (p *Parser) endHeader() bool {
 	m, c := p.plan, &p.call
 	name, id := string(bytes.TrimRight(c.header, spaces)), ""
@@ -105,7 +105,7 @@ func (p *Parser) endHeader() bool {
 	return true
 }
 
-// readArguments reads arguments that stand behind the header as one value.
+// readArguments reads the arguments after the header as one value.
 func (p *Parser) readArguments() bool {
 	if !p.call.begun { // JSON: an object must come
 		p.takeSpace()

@@ -2,13 +2,13 @@ package turn
 
 import "strings"
 
-// A family is a dedicated description, for models whose templates do not show
-// how calls or thoughts are written.
+// A family is a built-in description of models whose templates do not show how calls or reasoning
+// are written.
 type family struct {
 	name string
-	// all of these texts stand in the template, and none of without does.
+	// The template contains all texts of with and none of without.
 	with, without []string
-	form          Form // what it sets; empty fields are left as found
+	form          Form // fields to set; empty fields keep what Find derived
 }
 
 var families = []family{
@@ -107,13 +107,13 @@ next:
 	return nil
 }
 
-// apply sets what the family knows.
+// apply sets the family's fields in f.
 func (k *family) apply(f *Form) {
 	f.Family = k.name
 	if k.form.Content.Begin != "" {
 		f.dropContentMarks()
 		f.Content.Begin = k.form.Content.Begin
-		for n := len(f.Content.Begin); n > 0; n-- { // the prompt ends with a part of the mark
+		for n := len(f.Content.Begin); n > 0; n-- { // the prompt may end with the start of the mark
 			if strings.HasSuffix(f.Start, f.Content.Begin[:n]) {
 				f.Start = f.Start[:len(f.Start)-n]
 				f.Reasoning.Default = f.Content.Begin[:n]

@@ -2,23 +2,22 @@ package turn
 
 import "strings"
 
-// A sym is a byte of a turn with where it came from.
+// A sym is a byte of a turn and its origin.
 type sym uint16
 
 const (
-	symSpecial sym = 1 << 8 // of a special token, or of the template
-	symPrompt  sym = 1 << 9 // of the prompt: never given out
+	symSpecial sym = 1 << 8 // from a special token or the template
+	symPrompt  sym = 1 << 9 // from the prompt: never part of the output
 )
 
-// A literal is a fixed text that a form is made of: words that must stand as
-// they are, with white space between them that may be longer, shorter or
-// missing.
+// A literal is a fixed text of a form: words that must match exactly, and white space between them
+// of any length, also none.
 type literal struct {
 	words      [][]sym
-	lead, tail string // the white space around the words
+	lead, tail string // the white space before and after the words
 }
 
-// maxGap bounds the white space between two words of a literal.
+// maxGap limits the white space between two words of a literal, in bytes.
 const maxGap = 64
 
 func isSpace(s sym) bool {
@@ -31,9 +30,8 @@ func isSpace(s sym) bool {
 
 const spaces = " \n\t\r"
 
-// newLiteral compiles a text. What the vocabulary has as a special token must
-// come as one; special is nil where that is not known. Each byte of cuts is a
-// word of its own.
+// newLiteral compiles a text. A special token of the vocabulary in text must match as a special
+// token; special is nil if the vocabulary is unknown. Each byte of cuts is a word of its own.
 func newLiteral(text string, special func(string) bool, cuts string) literal {
 	var l literal
 	core := strings.Trim(text, spaces)
@@ -70,11 +68,11 @@ func newLiteral(text string, special func(string) bool, cuts string) literal {
 	return l
 }
 
-// maxSpecial bounds the length of a special token that is looked for in a mark.
+// maxSpecial limits the length in bytes of a special token in a mark.
 const maxSpecial = 64
 
-// specialBytes says which bytes of a text belong to special tokens, the longest
-// first from the left.
+// specialBytes returns which bytes of text belong to special tokens. It takes the longest token
+// first, from left to right.
 func specialBytes(text string, special func(string) bool) []bool {
 	marks := make([]bool, len(text))
 	if special == nil {
@@ -98,7 +96,7 @@ func (l *literal) empty() bool { return len(l.words) == 0 }
 // isSpecial reports whether the literal begins with a special token.
 func (l *literal) isSpecial() bool { return !l.empty() && l.words[0][0]&symSpecial != 0 }
 
-// A verdict is what is known about a text of which more may come.
+// A verdict is the state of a match for which more input may follow.
 type verdict int
 
 const (
@@ -111,8 +109,8 @@ func same(mark, s sym) bool {
 	return byte(mark) == byte(s) && (mark&symSpecial == 0 || s&symSpecial != 0)
 }
 
-// match says whether in begins with the words of the literal, and how many syms
-// they take. final means that nothing follows in.
+// match reports whether in begins with the words of the literal, and returns how many syms they
+// take. final means that no input follows in.
 func (l *literal) match(in []sym, final bool) (int, verdict) {
 	at := 0
 	for i, word := range l.words {
@@ -141,7 +139,7 @@ func (l *literal) match(in []sym, final bool) (int, verdict) {
 	return at, yes
 }
 
-// skipSpace returns the number of white space syms that in begins with.
+// skipSpace returns the number of white space syms at the start of in.
 func skipSpace(in []sym) int {
 	n := 0
 	for n < len(in) && isSpace(in[n]) {
@@ -150,7 +148,7 @@ func skipSpace(in []sym) int {
 	return n
 }
 
-// plain is the text of syms, without what came from the prompt.
+// plain returns the text of syms, without those from the prompt.
 func plain(in []sym) []byte {
 	out := make([]byte, 0, len(in))
 	for _, s := range in {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A mark is a literal that means something in text or in a thought.
+// A mark is a literal with a meaning in text or reasoning.
 type mark struct {
 	literal *literal
 	means   meaning
@@ -19,7 +19,7 @@ const (
 	contentBegin
 	contentEnd
 	turnEnd
-	nothing // a mark that is passed over
+	nothing // an ignored mark
 	sectionBegin
 	callBegin
 	bareCall // a bracket that may begin a call
@@ -68,8 +68,7 @@ func (p *Parser) setMarks() {
 	p.step = p.readText
 }
 
-// allowed says whether a mark counts here. blank: nothing but white space
-// stands before it in the region.
+// allowed reports whether a mark counts here. blank says that the region so far is white space.
 func (p *Parser) allowed(k mark, blank bool) bool {
 	if p.region.kind == Reasoning {
 		switch k.means {
@@ -89,7 +88,7 @@ func (p *Parser) allowed(k mark, blank bool) bool {
 	return true
 }
 
-// readText reads text or a thought up to the next mark.
+// readText reads text or reasoning up to the next mark.
 func (p *Parser) readText() bool {
 	blank := !p.region.said
 	for i, s := range p.in {
@@ -117,14 +116,14 @@ func (p *Parser) readText() bool {
 	return false
 }
 
-// reach goes on after a mark of n syms.
+// reach continues after a mark of n syms.
 func (p *Parser) reach(k mark, n int) {
 	dropped := p.leave(k.literal.lead, true)
 	took := plain(p.in[:n])
 	tail := k.literal.tail
 	switch {
 	case k.means == bareCall && p.plan.section[0].empty(), k.means == headerBegin:
-		took = nil // they are read again
+		took = nil // read them again
 	default:
 		p.in = p.in[n:]
 	}

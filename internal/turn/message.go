@@ -7,14 +7,14 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// A Message is a whole turn, taken apart.
+// A Message is a parsed turn.
 type Message struct {
 	Content   string
 	Reasoning string
 	Calls     []chat.ToolCall
 }
 
-// Parse takes a whole turn apart. A malformed call is text.
+// Parse parses a complete turn. A malformed call is text.
 func (f *Form) Parse(text string, o ParserOptions) Message {
 	p := f.NewParser(o)
 	var c Collector
@@ -23,7 +23,7 @@ func (f *Form) Parse(text string, o ParserOptions) Message {
 	return c.Message()
 }
 
-// A Collector makes a Message of events.
+// A Collector collects events into a Message.
 type Collector struct {
 	content, reasoning strings.Builder
 	calls              []chat.ToolCall
@@ -56,7 +56,7 @@ func (c *Collector) Add(events []Event) {
 	}
 }
 
-// Message returns what has been added. A call that has not ended is left out.
+// Message returns the message of the events so far, without an incomplete call.
 func (c *Collector) Message() Message {
 	calls := c.calls
 	if n := len(calls); n > 0 && calls[n-1].Arguments == nil {
@@ -68,8 +68,8 @@ func (c *Collector) Message() Message {
 	return Message{Content: c.content.String(), Reasoning: c.reasoning.String(), Calls: calls}
 }
 
-// Tail returns the end of a rendered prompt that belongs to the turn it asks
-// for, such as the mark that opens a thought.
+// Tail returns the end of a rendered prompt that is part of the model's turn, such as the mark that
+// begins the reasoning.
 func (f *Form) Tail(prompt string) string {
 	if f.Start == "" {
 		return ""

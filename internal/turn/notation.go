@@ -8,19 +8,19 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A notation writes the values of a schema otherwise than JSON does: as Python,
-// or in braces with unquoted keys.
+// A notation builds grammars of the values of a schema in another notation than JSON: Python, or
+// braces with unquoted keys.
 type notation struct {
 	m      *maker
 	t      Tool
 	syntax Syntax
-	json   grammar.Symbol // the same values in JSON, where they may stand so, too
+	json   grammar.Symbol // the same values in JSON, if JSON is also allowed
 }
 
-// maxNesting bounds the schemas within schemas; deeper ones allow any value.
+// maxNesting limits the depth of nested schemas. Deeper schemas allow any value.
 const maxNesting = 16
 
-// value is the values of a schema.
+// value returns the symbol of a schema's values.
 func (n notation) value(schema json.RawMessage, depth int) (grammar.Symbol, error) {
 	m := n.m
 	budget := maxSchemas
@@ -56,7 +56,7 @@ func (n notation) value(schema json.RawMessage, depth int) (grammar.Symbol, erro
 			alternatives = append(alternatives, []grammar.Symbol{m.b.Lexeme(m.s.Or(all...))})
 		}
 	case strange != "" && n.syntax == SyntaxPython:
-		// JSON alone says it exactly.
+		// Only JSON can express the schema exactly.
 	default:
 		own, err := n.types(schema, set, depth)
 		if err != nil {
@@ -70,7 +70,7 @@ func (n notation) value(schema json.RawMessage, depth int) (grammar.Symbol, erro
 	return m.choice("value", alternatives...), nil
 }
 
-// constant is one value in the notation.
+// constant returns the expression of one value.
 func (n notation) constant(v json.RawMessage) (rx.Expr, bool) {
 	s := n.m.s
 	var text string
@@ -88,7 +88,7 @@ func (n notation) constant(v json.RawMessage) (rx.Expr, bool) {
 	return s.Literal(string(v)), typeOf(v)&(arrayType|objectType) == 0
 }
 
-// types is the values of each of the types.
+// types returns the alternatives for each type in set.
 func (n notation) types(schema json.RawMessage, set types, depth int) ([][]grammar.Symbol, error) {
 	m := n.m
 	var out [][]grammar.Symbol
@@ -142,7 +142,7 @@ func (n notation) types(schema json.RawMessage, set types, depth int) ([][]gramm
 	return out, nil
 }
 
-// inner is the values of a schema within another.
+// inner returns the symbol of the values of a nested schema.
 func (n notation) inner(schema json.RawMessage, depth int) (grammar.Symbol, error) {
 	n.json = grammar.Symbol{}
 	if depth < maxNesting && len(schema) > 0 && string(schema) != "true" && string(schema) != "{}" {
@@ -167,7 +167,7 @@ func (n notation) comma() grammar.Symbol {
 	return n.m.b.Lexeme(s.Or(s.Literal(","), s.Literal(", ")))
 }
 
-// text is a string.
+// text returns the symbols of a string.
 func (n notation) text() []grammar.Symbol {
 	m := n.m
 	if n.syntax == SyntaxBraces {
@@ -181,7 +181,7 @@ func (n notation) text() []grammar.Symbol {
 	return []grammar.Symbol{m.b.Lexeme(m.s.Concat(quote, m.s.Repeat(m.s.Or(plain, escape), 0, -1), quote))}
 }
 
-// object is an object with the properties of a schema, or with any.
+// object returns the symbols of an object with the properties of a schema, or with any properties.
 func (n notation) object(schema json.RawMessage, depth int) ([]grammar.Symbol, error) {
 	m := n.m
 	list, err := fieldsOf(schema)
@@ -217,7 +217,7 @@ func (n notation) object(schema json.RawMessage, depth int) ([]grammar.Symbol, e
 	return append(append(m.text("{"), members), m.text("}")...), nil
 }
 
-// key is the key of a member and its colon.
+// key returns the symbols of a member's key and its colon.
 func (n notation) key(name string) []grammar.Symbol {
 	s := n.m.s
 	if n.syntax == SyntaxBraces {
@@ -227,7 +227,7 @@ func (n notation) key(name string) []grammar.Symbol {
 	return []grammar.Symbol{n.m.b.Lexeme(s.Concat(quoted, s.Or(s.Literal(":"), s.Literal(": "))))}
 }
 
-// anyKey is any key and its colon.
+// anyKey returns the symbol of any key and its colon.
 func (m *maker) anyKey(n notation) grammar.Symbol {
 	word := rx.ByteRange('0', '9').Or(rx.ByteRange('a', 'z')).Or(rx.ByteRange('A', 'Z')).Or(rx.BytesOf('_', '-', '.', '$')).Or(rx.ByteRange(0x80, 0xff))
 	name := m.s.Repeat(m.s.Bytes(word), 1, 64)

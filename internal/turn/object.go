@@ -17,7 +17,7 @@ func (p *Parser) readObject() bool {
 	return true
 }
 
-// readMember reads up to the quote of a member's key, or to the end of the object.
+// readMember reads up to the opening quote of a member's key, or to the end of the object.
 func (p *Parser) readMember() bool {
 	p.takeSpace()
 	if len(p.in) == 0 {
@@ -59,7 +59,7 @@ func (p *Parser) endObject() bool {
 	return true
 }
 
-// readString reads a JSON string; the verdict is yes when it is complete.
+// readString reads a JSON string. The verdict is yes at its end.
 func (p *Parser) readString(text *string) verdict {
 	v := &p.call.value
 	n, ok := v.step(p.in, p.final)
@@ -109,7 +109,7 @@ func (p *Parser) readMemberColon() bool {
 	return true
 }
 
-// readMemberValue begins to read a value, by what its key means.
+// readMemberValue begins a value according to its key.
 func (p *Parser) readMemberValue() bool {
 	p.takeSpace()
 	if len(p.in) == 0 {
@@ -152,7 +152,7 @@ func (p *Parser) readMemberArguments() bool {
 	return true
 }
 
-// readMemberWhole reads a value that counts when it is complete.
+// readMemberWhole reads a value that is used once it is complete.
 func (p *Parser) readMemberWhole() bool {
 	v := &p.call.value
 	n, ok := v.step(p.in, p.final)

@@ -4,30 +4,27 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// ParserOptions are what a Parser needs to know of the request. The zero value
-// reads text and thoughts, and no calls.
+// ParserOptions are the options of a Parser, which depend on the request. The zero value parses
+// text and reasoning but no calls.
 type ParserOptions struct {
-	// Tools are the tools of the request. In tagged forms the types of values
-	// come from their schemas, and a call without any mark must name one.
+	// Tools are the tools of the request. In tagged forms their schemas give the types of values.
+	// A call without a mark must have the name of one of them.
 	Tools []chat.Tool
-	// Calls makes the parser look for calls; else they are text.
+	// Calls enables parsing of calls. If false, calls are text.
 	Calls bool
 	// Tail is the end of the prompt that belongs to the turn; see [Form.Tail].
 	Tail string
 	// Continues says that the prompt ends in the text of the turn. Tail is empty then.
 	Continues bool
-	// Special reports whether the vocabulary has a special token of this text:
-	// such marks are found only where they come as special tokens. nil: marks
-	// are found wherever their text stands.
+	// Special reports whether the vocabulary has a special token with this text. Such a mark is
+	// recognized only as a special token. If Special is nil, all marks are recognized in text.
 	Special func(string) bool
-	// Limit bounds the bytes of a call that are held in case it is malformed;
-	// a longer one counts as malformed. 0: 1 MiB.
+	// Limit is the largest size of a call in bytes; a longer call counts as malformed. 0 is 1 MiB.
 	Limit int
 }
 
-// A Parser reads a turn as it comes and tells thought, text and calls apart.
-// It holds back only what may be the beginning of a mark, white space before
-// one, and the text of a call that is not complete.
+// A Parser splits a streamed turn into reasoning, text and calls. It holds back only text that may
+// begin a mark, white space before a mark, and the text of an incomplete call.
 type Parser struct {
 	plan  *plan
 	o     ParserOptions
@@ -51,7 +48,7 @@ type Parser struct {
 
 const defaultLimit = 1 << 20
 
-// NewParser makes a Parser of one turn.
+// NewParser returns a Parser of one turn.
 func (f *Form) NewParser(o ParserOptions) *Parser {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -73,8 +70,8 @@ func (f *Form) NewParser(o ParserOptions) *Parser {
 	return p
 }
 
-// Write reads a piece of the turn and returns what it makes certain. special
-// says that the piece is the text of one special token.
+// Write parses a piece of the turn and returns the events that are certain. special says that the
+// piece is the text of one special token.
 func (p *Parser) Write(text string, special bool) []Event {
 	flags := sym(0)
 	if special {
@@ -84,7 +81,7 @@ func (p *Parser) Write(text string, special bool) []Event {
 	return p.flush()
 }
 
-// Close says that the turn has ended and returns what was held back.
+// Close ends the turn and returns the events that were held back.
 func (p *Parser) Close() []Event {
 	p.final = true
 	p.read("", 0)
@@ -92,9 +89,8 @@ func (p *Parser) Close() []Event {
 	return p.flush()
 }
 
-// Cut says that the turn was cut off, and returns what was held back of its text. A call that
-// has begun stays as far as it has come; what stands of a mark in it, or behind one, is left
-// out.
+// Cut ends a turn that was cut off and returns the events that were held back. A call that has
+// begun stays incomplete; a partial mark in a call or after it is dropped.
 func (p *Parser) Cut() []Event {
 	inCall := p.call.begun || p.behind || len(p.source) > 0 && !p.plan.bare
 	if !inCall {
@@ -119,7 +115,7 @@ func (p *Parser) flush() []Event {
 	return events
 }
 
-// emit adds an event, or lengthens the last one.
+// emit adds an event, or extends the last one if both are pieces of the same text.
 func (p *Parser) emit(e Event) {
 	if e.Kind == Text || e.Kind == Reasoning || e.Kind == CallArguments {
 		if e.Text == "" {
@@ -135,5 +131,5 @@ func (p *Parser) emit(e Event) {
 	p.events = append(p.events, e)
 }
 
-// InReasoning reports whether the turn stands inside a thought.
+// InReasoning reports whether the parser is inside the reasoning.
 func (p *Parser) InReasoning() bool { return p.region.kind == Reasoning }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A piece of a pattern is a text or a placeholder.
+// A piece is a part of a pattern: text or a placeholder.
 type piece struct{ text, hold string }
 
 var holds = []string{holdName, holdID, holdIndex, holdArguments, holdKey, holdValue}
@@ -32,7 +32,7 @@ func pieces(pattern string) []piece {
 	return out
 }
 
-// around splits a pattern at one placeholder.
+// around returns the parts of a pattern before and after a placeholder.
 func around(pattern, hold string) (before, after string) {
 	before, after, _ = strings.Cut(pattern, hold)
 	return before, after
@@ -41,11 +41,11 @@ func around(pattern, hold string) (before, after string) {
 // An envelope is a JSON object that holds the name and the arguments of a call.
 type envelope struct {
 	before, after       string // the text around the object
-	name, id, arguments string // the keys; name is empty where the name is the key of the arguments
+	name, id, arguments string // the keys; name is empty if the name of the tool is the key of the arguments
 	object              string // the pattern of the object itself
 }
 
-// findEnvelope finds the object in the pattern of a call, if it is one.
+// findEnvelope finds the object in a call's pattern, if the call is an object.
 func findEnvelope(pattern string) (envelope, bool) {
 	filled := func(s string) string {
 		return strings.NewReplacer(holdName, "@n", holdID, "@i", holdIndex, "@i",

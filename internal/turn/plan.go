@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A plan is a Form made ready for reading a stream.
+// A plan is a Form prepared for parsing.
 type plan struct {
 	form *Form
 
@@ -15,21 +15,21 @@ type plan struct {
 	optional    literal
 	section     [2]literal
 	separator   literal
-	call        literal // what a call begins with, up to its object or its name
-	callEnd     literal // what stands after the object or the arguments
+	call        literal // beginning of a call, up to its object or its name
+	callEnd     literal // text after the object or the arguments
 	bare        bool    // calls have no mark of their own: they begin a turn with { or [
 	object      *envelope
-	afterName   literal   // what stands between name and arguments
-	header      []literal // between name and id, where the header holds both
+	afterName   literal   // text between name and arguments
+	header      []literal // text between name and id, if the header has both
 	key         literal
 	keyEnd      literal
-	keyEndOther literal // of a value that is no string
+	keyEndOther literal // keyEnd before a value that is not a string
 	hasOther    bool
 	valueEnd    literal
 	quote       *literal
 	closing     byte // the bracket that ends a list of arguments
 
-	leads []string // the white space that may stand before marks
+	leads []string // white space that may come before marks
 }
 
 func newPlan(f *Form, special func(string) bool) *plan {
@@ -80,7 +80,7 @@ func newPlan(f *Form, special func(string) bool) *plan {
 	return p
 }
 
-// named reads the pattern of a call whose name and arguments stand between marks.
+// named sets the fields of a call whose name and arguments are between marks.
 func (p *plan) named(pattern string, special func(string) bool) {
 	before, after := around(pattern, holdName)
 	middle, last := around(after, holdArguments)
@@ -108,8 +108,8 @@ func (p *plan) named(pattern string, special func(string) bool) {
 	}
 }
 
-// Specials lists the special tokens, by the given test, whose text a Parser of
-// this form must be given.
+// Specials returns the marks of f that are special tokens according to special. A Parser of f needs
+// their text.
 func (f *Form) Specials(special func(string) bool) []string {
 	var out []string
 	add := func(text string) {

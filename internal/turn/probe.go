@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// The words by which Find knows its own texts again in what a template renders.
+// Find recognizes these words in the text that a template renders.
 const (
 	probeUser    = "Xquestion"
 	probeContent = "Xcontent"
@@ -24,7 +24,7 @@ const (
 	probeValue2  = "xvalueb"
 )
 
-// A prober renders conversations by one template.
+// A prober renders conversations with one template.
 type prober struct {
 	template *chat.Template
 	special  map[string]string
@@ -32,8 +32,8 @@ type prober struct {
 	vars     map[string]json.RawMessage
 }
 
-// render returns the text of a question and the messages that follow it; generate
-// asks for the prompt of an answer. ok is false where the template fails.
+// render returns the text of a question and the messages after it. generate asks for the prompt of
+// an answer. ok is false if the template fails.
 func (p *prober) render(generate bool, vars map[string]json.RawMessage, messages ...chat.Message) (string, bool) {
 	all := map[string]json.RawMessage{}
 	for _, from := range []map[string]json.RawMessage{p.vars, vars} {
@@ -68,7 +68,7 @@ func callOf(name, id, arguments string) chat.ToolCall {
 	return chat.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(arguments)}
 }
 
-// prepare finds variables and tools with which the template renders at all.
+// prepare finds variables and tools with which the template renders.
 func (p *prober) prepare() bool {
 	tool := chat.Tool{
 		Name: probeName1, Description: "A tool.",
@@ -88,8 +88,7 @@ func (p *prober) prepare() bool {
 	return false
 }
 
-// commonPrefix returns what two texts begin with, cut back so that no tag is cut
-// in two.
+// commonPrefix returns the longest common prefix of a and b that does not end within a tag.
 func commonPrefix(a, b string) string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -98,7 +97,7 @@ func commonPrefix(a, b string) string {
 	return a[:wholeTags(a, n)]
 }
 
-// wholeTags moves an end back to before a tag that it cuts in two: <tag>, [TAG].
+// wholeTags moves an end back if it is within a tag, <tag> or [TAG], to the start of the tag.
 func wholeTags(s string, n int) int {
 	if n == len(s) {
 		return n
@@ -110,7 +109,7 @@ func wholeTags(s string, n int) int {
 		}
 		length := strings.IndexByte(s[open:], tag[1])
 		if length < 0 {
-			length = len(s) - open // the probe's own word ends the text within a tag
+			length = len(s) - open // the text ends with the probe's word, within a tag
 		}
 		if tagLike(s[open+1:open+length], tag) {
 			n = open
@@ -122,7 +121,7 @@ func wholeTags(s string, n int) int {
 	return n
 }
 
-// tagLike reports whether a text between brackets looks like a tag's name.
+// tagLike reports whether the text between brackets looks like the name of a tag.
 func tagLike(s, tag string) bool {
 	const maxTag = 64
 	not := "{}\n'<>[](),"
@@ -132,9 +131,8 @@ func tagLike(s, tag string) bool {
 	return len(s) <= maxTag && !strings.ContainsAny(s, not)
 }
 
-// commonSuffix returns what two texts end with, cut so that no tag is cut in
-// two. Where one has a 0 and the other a 1, the result has the placeholder of
-// the call's index.
+// commonSuffix returns the longest common suffix of a and b that does not begin within a tag. If
+// one text has a 0 and the other a 1, the result has the placeholder of the call's index.
 func commonSuffix(a, b string) string {
 	i, j := len(a), len(b)
 	var out string
@@ -152,7 +150,7 @@ func commonSuffix(a, b string) string {
 	return out
 }
 
-// fromTag drops the rest of a tag that a text begins within.
+// fromTag drops the rest of a tag if s begins within one.
 func fromTag(s string) string {
 	for _, tag := range []string{"<>", "[]"} {
 		end := strings.IndexByte(s, tag[1])
@@ -166,7 +164,7 @@ func fromTag(s string) string {
 	return s
 }
 
-// whole returns the whole of a prompt.
+// whole renders a whole prompt.
 func (p *prober) whole(vars map[string]json.RawMessage) (string, bool) {
 	all := map[string]json.RawMessage{}
 	for _, from := range []map[string]json.RawMessage{p.vars, vars} {

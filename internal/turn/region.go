@@ -2,12 +2,11 @@ package turn
 
 import "strings"
 
-// A region is a stretch of text or thought between marks. White space at its
-// ends may belong to the marks or be the template's to strip, so it is held back
-// until what follows it is known.
+// A region is the text or reasoning between two marks. White space at its ends may belong to the
+// marks, or be stripped by the template, so it is held back until the following text is known.
 type region struct {
 	kind  Kind
-	skip  string // white space of the mark before it that may yet come
+	skip  string // white space of the preceding mark that may still follow
 	left  Trim
 	right Trim
 	said  bool   // something other than white space has come
@@ -29,7 +28,7 @@ func (p *Parser) enter(kind Kind, skip string) {
 	p.region = r
 }
 
-// put gives out text of the region.
+// put emits text of the region.
 func (p *Parser) put(in []sym) {
 	r := &p.region
 	var out []byte
@@ -87,7 +86,7 @@ func (p *Parser) hold() int {
 	return longest
 }
 
-// putText gives out bytes that are text after all.
+// putText emits bytes that turned out to be text.
 func (p *Parser) putText(text []byte) {
 	in := make([]sym, len(text))
 	for i, c := range text {

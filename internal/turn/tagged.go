@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// readKey reads, in a tagged form, the mark before an argument's key or the end
-// of the call.
+// readKey reads, in a tagged form, the mark before an argument's key, or the end of the call.
 func (p *Parser) readKey() bool {
 	m := p.plan
 	p.takeSpace()
@@ -62,8 +61,7 @@ func (p *Parser) readKeyName() bool {
 	return p.wait()
 }
 
-// beginArgument goes on after a key. marked: the model said that the value is
-// no string.
+// beginArgument continues after a key. marked says that the value is marked as not a string.
 func (p *Parser) beginArgument(marked bool) {
 	m, c := p.plan, &p.call
 	key := bytes.TrimSpace(c.header)
@@ -97,9 +95,8 @@ func (p *Parser) beginArgument(marked bool) {
 	p.arguments(out)
 }
 
-// argumentEnd looks for the end of a value at the front of in: its mark, and
-// behind it another argument or the end of the call. The mark alone may be part
-// of the value.
+// argumentEnd matches the end of a value at the front of in: its mark, followed by another argument
+// or the end of the call. The mark alone may be part of the value.
 func (p *Parser) argumentEnd(in []sym) (int, verdict) {
 	m := p.plan
 	n, ok := m.valueEnd.match(in, p.final)
@@ -126,8 +123,8 @@ func (p *Parser) argumentEnd(in []sym) (int, verdict) {
 	return 0, wait
 }
 
-// readValueText reads a value as it stands and hands its bytes to put. The
-// verdict is yes at its end.
+// readValueText reads the text of a value and passes its bytes to put. The verdict is yes at its
+// end.
 func (p *Parser) readValueText(put func(byte)) verdict {
 	m, c := p.plan, &p.call
 	lead := m.valueEnd.lead
@@ -200,7 +197,7 @@ func (p *Parser) readMixed() bool {
 	return true
 }
 
-// readOther reads a value that is no string.
+// readOther reads a value that is not a string.
 func (p *Parser) readOther() bool {
 	p.takeSpace()
 	if len(p.in) == 0 {
@@ -241,7 +238,7 @@ func (p *Parser) readNestedEnd() bool {
 	return true
 }
 
-// classify makes JSON of a value that stands as plain text.
+// classify converts a value in plain text to JSON.
 func classify(raw []byte, allowed types) []byte {
 	text := bytes.Trim(raw, spaces)
 	if len(text) > 0 {
@@ -260,7 +257,7 @@ func classify(raw []byte, allowed types) []byte {
 	return appendString(nil, raw)
 }
 
-// asJSON makes JSON of a whole value in the notation of JSON or Python, or nil.
+// asJSON converts a whole value in JSON or Python notation to JSON, or returns nil.
 func asJSON(text []byte) []byte {
 	in := make([]sym, len(text))
 	for i, c := range text {

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// types is a set of JSON's types.
+// types is a set of JSON types.
 type types uint8
 
 const (
@@ -58,7 +58,7 @@ func argumentTypes(tools []chat.Tool, tool, key string) types {
 	return allTypes
 }
 
-// maxSchemas bounds the schemas that are looked at for one argument.
+// maxSchemas limits the schemas that are examined for one argument.
 const maxSchemas = 100
 
 // propertySchema returns the schema of a property of an object's schema.
@@ -76,9 +76,8 @@ func propertySchema(schema json.RawMessage, key string) (json.RawMessage, bool) 
 	return object.AdditionalProperties, len(object.AdditionalProperties) > 0
 }
 
-// schemaTypes returns the types that a schema allows, or more where the schema
-// is not simple. root is where references are looked up, and budget how many
-// schemas may still be looked at.
+// schemaTypes returns the types that a schema allows. For complex schemas it may return more types.
+// References are resolved in root. budget is the number of schemas that may still be examined.
 func schemaTypes(root, schema json.RawMessage, budget *int) types {
 	var s struct {
 		Type  json.RawMessage   `json:"type"`
@@ -139,7 +138,7 @@ func schemaTypes(root, schema json.RawMessage, budget *int) types {
 	return set
 }
 
-// lookUp follows a local reference such as #/$defs/Place.
+// lookUp resolves a local reference such as #/$defs/Place.
 func lookUp(root json.RawMessage, ref string) (json.RawMessage, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// A value reads one value in some notation, byte by byte, and writes it as JSON
-// without white space.
+// A value parses one value in some notation, byte by byte, and converts it to JSON without white
+// space.
 type value struct {
 	syntax Syntax
 	quote  *literal // around strings in braces
 	out    []byte
 
 	state   valueState
-	stack   []byte // open brackets: { [ and ( of a list of arguments
-	closing byte   // the quote that ends a string; 0: the literal quote
+	stack   []byte // open brackets: {, [ and the ( of an argument list
+	closing byte   // the quote that ends the string; 0: the literal quote
 	key     bool   // the string or word is a key
-	comma   bool   // a comma has been read and is not yet written
-	escape  []byte // an escape that is not complete
+	comma   bool   // a comma has been read and not yet written
+	escape  []byte // an incomplete escape
 	word    []byte // a number, a constant, a bare key
 }
 
@@ -29,9 +29,9 @@ type valueState uint8
 const (
 	inValue  valueState = iota // before a value
 	inKey                      // before a key or the end of an object
-	inColon                    // before what separates key and value
+	inColon                    // before the separator of key and value
 	inNext                     // after a value
-	inString                   // within one
+	inString                   // within a string
 	inWord                     // within a number, a constant or a bare key
 )
 
@@ -40,7 +40,7 @@ const (
 	maxWord  = 4096
 )
 
-// start begins a value. open is 0, or the bracket that the value has begun with.
+// start begins a value. open is the bracket that has already been read, or 0.
 func (v *value) start(syntax Syntax, open byte, quote *literal) {
 	*v = value{syntax: syntax, quote: quote, out: v.out[:0], stack: v.stack[:0]}
 	if open != 0 {
@@ -50,9 +50,9 @@ func (v *value) start(syntax Syntax, open byte, quote *literal) {
 	}
 }
 
-// step reads from in. It returns how many syms it took and yes when the value
-// has ended, maybe when more must come, no when this is not a value; then the
-// syms are those up to the fault.
+// step reads from in. It returns how many syms it took. The verdict is yes at the end of the value,
+// maybe if more input is needed, and no if in is not a value; then the number counts the syms
+// before the fault.
 func (v *value) step(in []sym, final bool) (int, verdict) {
 	i := 0
 	for i < len(in) {
@@ -74,7 +74,7 @@ func (v *value) step(in []sym, final bool) (int, verdict) {
 	return i, maybe
 }
 
-// next reads one sym, or a few.
+// next reads one or a few syms.
 func (v *value) next(in []sym, final bool) (int, verdict) {
 	c := byte(in[0])
 	switch v.state {
@@ -120,7 +120,7 @@ func (v *value) top() byte {
 	return v.stack[len(v.stack)-1]
 }
 
-// colon is what stands between a key and its value.
+// colon returns the separator of key and value.
 func (v *value) colon() byte {
 	if v.top() == '(' {
 		return '='
@@ -158,7 +158,7 @@ func (v *value) beginValue(in []sym, final bool) (int, verdict) {
 	return 0, yes
 }
 
-// beginString reads a quote, if one is next.
+// beginString reads a quote if one is next.
 func (v *value) beginString(in []sym, final, key bool) (int, verdict) {
 	n, ok := 0, no
 	c := byte(in[0])
@@ -263,8 +263,8 @@ func (v *value) endWord() bool {
 	return true
 }
 
-// constant returns the JSON of a number or a constant, or nil. python allows
-// True, False and None.
+// constant returns the JSON of a number or a constant, or nil. If python is set, it accepts True,
+// False and None.
 func constant(word []byte, python bool) []byte {
 	switch string(word) {
 	case "true", "false", "null":
@@ -324,8 +324,7 @@ func (v *value) endString() {
 	}
 }
 
-// endEscape writes the escape if it is complete. What is no escape stands for
-// its own characters.
+// endEscape writes the escape if it is complete. An invalid escape stands for its own characters.
 func (v *value) endEscape() {
 	e := v.escape
 	digits := 0
@@ -384,7 +383,7 @@ func (v *value) endEscape() {
 	for _, c := range e[:len(e)-1] {
 		v.out = appendByte(v.out, c)
 	}
-	switch last { // it is read again, for it may end the string or begin an escape
+	switch last { // read it again: it may end the string or begin an escape
 	case '\\':
 		v.escape = append(v.escape, last)
 	case v.closing:
@@ -403,7 +402,7 @@ func isHex(text []byte) bool {
 	return true
 }
 
-// appendByte adds a byte to the inside of a JSON string.
+// appendByte appends a byte of the inside of a JSON string.
 func appendByte(out []byte, c byte) []byte {
 	switch {
 	case c == '"' || c == '\\':
@@ -420,7 +419,7 @@ func appendByte(out []byte, c byte) []byte {
 	return append(out, c)
 }
 
-// appendString adds a JSON string.
+// appendString appends a JSON string.
 func appendString(out, text []byte) []byte {
 	out = append(out, '"')
 	for _, c := range text {

@@ -7,14 +7,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A Histogram counts values by upper bounds. The zero value has none.
+// A Histogram counts values by upper bounds. The zero Histogram has none.
 type Histogram struct {
 	bounds []float64 // finite, ascending
-	counts []float64 // of values up to each bound and above the one before; the last is of those above all
+	counts []float64 // values up to each bound and above the previous one; the last counts those above all
 }
 
-// newHistogram is empty where from is none that makes sense: one whose counts, which
-// are of all values up to a bound, become less.
+// newHistogram converts from. It returns an empty histogram if from is invalid, for example if its
+// cumulative counts decrease.
 func newHistogram(from *dto.Histogram) Histogram {
 	type bucket struct{ bound, below float64 }
 	var all []bucket
@@ -56,7 +56,7 @@ func newHistogram(from *dto.Histogram) Histogram {
 	return h
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (h Histogram) Count() (n float64) {
 	for _, c := range h.counts {
 		n += c
@@ -64,9 +64,10 @@ func (h Histogram) Count() (n float64) {
 	return n
 }
 
-// plus is both together. What has other bounds is left out.
+// plus returns the sum of h and other. It ignores a histogram with other bounds. A histogram
+// without values may have no bounds, as that of a model that was never loaded.
 func (h Histogram) plus(other Histogram) Histogram {
-	if len(h.counts) == 0 {
+	if len(h.bounds) == 0 && h.Count() == 0 {
 		return other
 	}
 	if !slices.Equal(h.bounds, other.bounds) || len(h.counts) != len(other.counts) {
@@ -79,8 +80,8 @@ func (h Histogram) plus(other Histogram) Histogram {
 	return both
 }
 
-// since is what came to h after it was before. Where before is no earlier state of h it
-// is all of h.
+// since returns the values added to h after before. If before has other bounds, that is all of h;
+// if before has more values, since a model is not served any more, it is not known.
 func (h Histogram) since(before Histogram) Histogram {
 	if !slices.Equal(h.bounds, before.bounds) || len(h.counts) != len(before.counts) {
 		return h
@@ -88,20 +89,20 @@ func (h Histogram) since(before Histogram) Histogram {
 	grown := Histogram{h.bounds, slices.Clone(h.counts)}
 	for i, c := range before.counts {
 		if grown.counts[i] -= c; grown.counts[i] < 0 {
-			return h
+			return Histogram{}
 		}
 	}
 	return grown
 }
 
-// A Quantile is a value that so many of all values do not exceed, as far as buckets
-// tell: the values of a bucket are taken to lie evenly between its bounds.
+// A Quantile is a value that a share of all values do not exceed, as far as buckets show: the
+// values of a bucket count as evenly spread between its bounds.
 type Quantile struct {
-	Value float64 // NaN where there are no values
-	Above bool    // it is above Value, the last bound
+	Value float64 // NaN if there are no values
+	Above bool    // the quantile is above Value, the last bound
 }
 
-// Quantile is the one of a share from 0 to 1.
+// Quantile returns the quantile of a share from 0 to 1.
 func (h Histogram) Quantile(share float64) Quantile {
 	n := h.Count()
 	if n == 0 || len(h.bounds) == 0 {
@@ -115,7 +116,7 @@ func (h Histogram) Quantile(share float64) Quantile {
 			if i > 0 {
 				low = h.bounds[i-1]
 			}
-			return Quantile{Value: min(bound, low+(bound-low)*max(0, rank-below)/c)} // rounding may pass the bound
+			return Quantile{Value: min(bound, low+(bound-low)*max(0, rank-below)/c)} // rounding may exceed the bound
 		}
 		below += c
 	}

@@ -59,8 +59,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// A percentile lies in the bucket of the exact one, and says so where that is above all
-// bounds. Of two histograms together and of a difference it is that of their values.
+// A quantile is in the bucket of the exact one, and Above is set if that is above all bounds. The
+// same holds for sums and differences of histograms.
 func TestQuantileExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bounds := rapid.SliceOfNDistinct(rapid.Float64Range(.001, 100), 1, 12, rapid.ID[float64]).Draw(t, "bounds")
@@ -98,7 +98,7 @@ func TestQuantileExact(t *testing.T) {
 	})
 }
 
-// What is no histogram has no values.
+// An invalid histogram has no values.
 func TestStrangeHistograms(t *testing.T) {
 	bucket := func(bound float64, n uint64) *dto.Bucket {
 		return &dto.Bucket{UpperBound: proto.Float64(bound), CumulativeCount: proto.Uint64(n)}

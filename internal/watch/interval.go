@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// An Interval is what went on between two samples of a server.
+// An Interval is the difference between two samples of a server.
 type Interval struct {
 	To        *Sample
-	Seconds   float64 // that it took, more than 0
-	Restarted bool    // the server has begun anew since; what it did before is not known
+	Seconds   float64 // its length, more than 0
+	Restarted bool    // the server restarted during it; its work before that is not known
 
-	from Sample // with counters at 0 where it has begun anew
+	from Sample // with counters at 0 if the server restarted
 }
 
-// Between is the interval from one sample to a later one.
+// Between returns the interval from one sample to a later one.
 func Between(from, to *Sample) *Interval {
 	i := &Interval{To: to, Seconds: max(time.Millisecond, to.At.Sub(from.At)).Seconds(), from: *from}
 	if i.Restarted = restarted(from, to); i.Restarted {
@@ -24,11 +24,11 @@ func Between(from, to *Sample) *Interval {
 	return i
 }
 
-// restarted says whether the process is another one, or one of its counters went back.
+// restarted reports whether the server's process changed. If its start is not known, a counter that
+// went back shows it; otherwise such a counter is due to a model that is not served any more.
 func restarted(from, to *Sample) bool {
-	// The time of a process's start comes out differently by a little on some systems.
-	if math.Abs(to.started-from.started) > 1 {
-		return true
+	if apart := math.Abs(to.started - from.started); !math.IsNaN(apart) {
+		return apart > 1 // the start varies a little on some systems
 	}
 	for c := range to.counters {
 		if to.counters[c] < from.counters[c] {
@@ -43,23 +43,23 @@ func restarted(from, to *Sample) bool {
 	return false
 }
 
-// Grown is how much came to a counter, NaN where the server does not say.
+// Grown returns the increase of a counter, NaN if the server does not show it.
 func (i *Interval) Grown(c Counter) float64 { return max(0, i.To.counters[c]-i.from.counters[c]) }
 
-// Rate is that in a second.
+// Rate returns the increase of a counter per second.
 func (i *Interval) Rate(c Counter) float64 { return i.Grown(c) / i.Seconds }
 
-// Busy is the share of the time during which a step was under way, 0 to 1.
+// Busy returns the share of the time with a step in flight, 0 to 1.
 func (i *Interval) Busy() float64 { return min(1, i.Rate(StepSeconds)) }
 
-// Hits is the share of the tokens that the cache was asked for and held, 0 to 1; NaN
-// where it was not asked.
+// Hits returns the share of the tokens looked up in the cache that were cached, 0 to 1; NaN if
+// there were no lookups.
 func (i *Interval) Hits() float64 { return min(1, i.Grown(CacheHits)/i.Grown(CacheQueries)) }
 
-// Hits is the same since the server began.
+// Hits returns the same share since the server started.
 func (s *Sample) Hits() float64 {
 	return min(1, s.counters[CacheHits]/s.counters[CacheQueries])
 }
 
-// Latency is the distribution of the values that came.
+// Latency returns the distribution of the values in the interval.
 func (i *Interval) Latency(l Latency) Histogram { return i.To.latencies[l].since(i.from.latencies[l]) }

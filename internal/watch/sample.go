@@ -14,58 +14,60 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// A Sample is a server's metrics at one time. A number that the server does not show is
-// NaN.
+// A Sample is a server's metrics at one time. A number that the server does not show is NaN.
 type Sample struct {
 	At     time.Time
-	Up     time.Duration // of the server's process; 0 where that is not known
+	Up     time.Duration // of the server's process; 0 if not known
 	Models []string      // names, as the server writes them
 
 	Running, Waiting float64 // answers
-	CacheUse         float64 // share of the cache that answers hold, 0 to 1
-	Pools            []Pool  // of the cache, by number
+	CacheUse         float64 // share of the cache in use, 0 to 1, of the model with the largest share
+	Pools            []Pool  // of the caches, by model and number
 	Devices          []Device
+	Statuses         []ModelStatus // the most interesting first; none if the server does not show them
+	Reserves         []Reserve     // memory that models share, by device
 
-	started   float64 // the process, in seconds since 1970
+	started   float64 // start of the process, in seconds since 1970
 	counters  [counters]float64
 	latencies [latencies]Histogram
 }
 
-// A Pool is the pages of a part of the cache.
+// A Pool is the pages of a part of a model's cache.
 type Pool struct {
+	Model               string // as the server writes it
 	Number              int
 	Used, Idle, Empty   float64
-	HostUsed, HostEmpty float64 // in the host's memory
+	HostUsed, HostEmpty float64 // in host memory
 }
 
-// A Device is the memory of a device, in bytes; 0 where the server does not know.
+// A Device is the memory of a device, in bytes; 0 if the server does not know it.
 type Device struct {
 	Name        string // as the server writes it
 	Free, Total float64
 }
 
-// A Counter is a number that grows as long as a server runs.
+// A Counter is a number that grows while a server runs.
 type Counter int
 
 // The counters.
 const (
-	PromptTokens   Counter = iota // of prompts that were begun
-	ComputedTokens                // of these, those that the cache did not hold
+	PromptTokens   Counter = iota // of prompts that were started
+	ComputedTokens                // prompt tokens that were not cached
 	AnswerTokens
 	Steps
-	StepSeconds // during which a step was under way
+	StepSeconds // with a step in flight
 	CacheQueries
 	CacheHits
 	Preemptions
 	Evictions
 	Saves
 	Restores
-	Stopped // answers that ended by a stop token or string
-	Full    // by their length
-	Left    // by their client
-	Failed  // by an error
-	Other   // by what is none of these
-	Errors  // requests that were answered with a status of 400 or more; 499 is a client that left before
+	Stopped // answers ended by a stop token or string
+	Full    // answers ended by their length
+	Left    // answers ended by their client
+	Failed  // answers ended by an error
+	Other   // answers ended otherwise
+	Errors  // requests with a status of 400 or more, without 499, for a client that left before
 
 	counters
 )
@@ -83,13 +85,13 @@ const (
 	latencies
 )
 
-// Counter is a counter's value.
+// Counter returns the value of a counter.
 func (s *Sample) Counter(c Counter) float64 { return s.counters[c] }
 
-// Latency is a latency's distribution since the server began.
+// Latency returns the distribution of a latency since the server started.
 func (s *Sample) Latency(l Latency) Histogram { return s.latencies[l] }
 
-// The metrics by their names. A counter that has a label is told apart by its value.
+// The metrics by name. Counters with a label are identified by its value.
 var (
 	counterNames = map[Counter]string{
 		PromptTokens: "vllm:prompt_tokens_total", ComputedTokens: "realizar_computed_tokens_total", AnswerTokens: "vllm:generation_tokens_total",
@@ -104,18 +106,17 @@ var (
 	}
 )
 
-// The most of each that is taken from a page.
+// Bounds for the items of a page.
 const (
-	maxModels  = 8
+	maxModels  = 1024
 	maxPools   = 64
 	maxDevices = 64
 )
 
-// errNoServer is what a page is that has no metrics of a server of models.
+// errNoServer reports a page without the metrics of a server of models.
 var errNoServer = errors.New("it has no metrics of a server of language models")
 
-// Parse reads a page of metrics in Prometheus' text format, which was read at that
-// time.
+// Parse parses a page of metrics in Prometheus' text format, which was read at the given time.
 func Parse(page []byte, at time.Time) (*Sample, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
@@ -127,7 +128,7 @@ func Parse(page []byte, at time.Time) (*Sample, error) {
 		return nil, errNoServer
 	}
 	s := &Sample{At: at, Running: f.sum("vllm:num_requests_running"), Waiting: f.sum("vllm:num_requests_waiting"), started: f.sum("process_start_time_seconds")}
-	s.CacheUse = min(1, f.sum("vllm:kv_cache_usage_perc"))
+	s.CacheUse = min(1, f.largest("vllm:kv_cache_usage_perc"))
 	for c := range s.counters {
 		s.counters[c] = math.NaN()
 	}
@@ -142,10 +143,11 @@ func Parse(page []byte, at time.Time) (*Sample, error) {
 	s.models(f)
 	s.pools(f)
 	s.devices(f)
+	s.statuses(f)
 	return s, nil
 }
 
-// up is how long the process runs that began as s says, by its own clock.
+// up returns how long the process has run, by the given clock.
 func (s *Sample) up(clock time.Time) time.Duration {
 	seconds := float64(clock.UnixMilli())/1e3 - s.started
 	if !(seconds > 0 && seconds < maxUp.Seconds()) {
@@ -167,8 +169,8 @@ func (s *Sample) endings(f metricFamilies) {
 	}
 }
 
-// errors counts requests. Those who read what the server shows, as this does, use
-// GET, and are of no interest.
+// errors counts failed requests. It ignores GET: clients that read the server's state, like this
+// one, use it.
 func (s *Sample) errors(f metricFamilies) {
 	for _, m := range f["realizar_http_requests_total"].GetMetric() {
 		if route := label(m, "route"); route == "none" || len(route) > 5 && route[:5] == "POST " {
@@ -185,8 +187,10 @@ func (s *Sample) errors(f metricFamilies) {
 
 func (s *Sample) models(f metricFamilies) {
 	for _, m := range f["vllm:num_requests_running"].GetMetric() {
-		if name := label(m, "model_name"); name != "" && !slices.Contains(s.Models, name) && len(s.Models) < maxModels {
-			s.Models = append(s.Models, name)
+		if name := label(m, "model_name"); name != "" && !slices.Contains(s.Models, name) {
+			if s.Models = append(s.Models, name); len(s.Models) == maxModels {
+				break
+			}
 		}
 	}
 	slices.Sort(s.Models)
@@ -198,13 +202,14 @@ func (s *Sample) pools(f metricFamilies) {
 		if err != nil {
 			continue
 		}
-		i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Number == number })
+		name := label(m, "model_name")
+		i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Model == name && p.Number == number })
 		if i < 0 {
 			if len(s.Pools) == maxPools {
 				continue
 			}
 			i = len(s.Pools)
-			s.Pools = append(s.Pools, Pool{Number: number})
+			s.Pools = append(s.Pools, Pool{Model: name, Number: number})
 		}
 		p, pages := &s.Pools[i], sum(0, value(m))
 		switch label(m, "place") + " " + label(m, "state") {
@@ -220,7 +225,7 @@ func (s *Sample) pools(f metricFamilies) {
 			p.HostEmpty += pages
 		}
 	}
-	slices.SortFunc(s.Pools, func(a, b Pool) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(s.Pools, func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Number, b.Number)) })
 }
 
 func (s *Sample) devices(f metricFamilies) {
@@ -246,10 +251,10 @@ func (s *Sample) devices(f metricFamilies) {
 	slices.SortFunc(s.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// metricFamilies are a page, by name.
+// metricFamilies is a page, by name.
 type metricFamilies map[string]*dto.MetricFamily
 
-// sum is that of all metrics of a family, NaN where there are none.
+// sum returns the sum of a family's metrics, NaN if there are none.
 func (f metricFamilies) sum(name string) float64 {
 	total := math.NaN()
 	for _, m := range f[name].GetMetric() {
@@ -258,7 +263,18 @@ func (f metricFamilies) sum(name string) float64 {
 	return total
 }
 
-// histogram is that of all metrics of a family.
+// largest returns the largest of a family's metrics, NaN if there are none.
+func (f metricFamilies) largest(name string) float64 {
+	largest := math.NaN()
+	for _, m := range f[name].GetMetric() {
+		if v := value(m); math.IsNaN(largest) || v > largest {
+			largest = v
+		}
+	}
+	return largest
+}
+
+// histogram returns the sum of a family's histograms.
 func (f metricFamilies) histogram(name string) (h Histogram) {
 	for _, m := range f[name].GetMetric() {
 		h = h.plus(newHistogram(m.GetHistogram()))
@@ -266,7 +282,7 @@ func (f metricFamilies) histogram(name string) (h Histogram) {
 	return h
 }
 
-// label is what a label says, or nothing.
+// label returns the value of a label, or "".
 func label(m *dto.Metric, name string) string {
 	for _, l := range m.GetLabel() {
 		if l.GetName() == name {
@@ -276,7 +292,7 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// value is that of a metric of any type, NaN where it makes no sense.
+// value returns the value of a metric of any type, NaN if it is not sound.
 func value(m *dto.Metric) float64 {
 	switch {
 	case m.Counter != nil:
@@ -289,11 +305,10 @@ func value(m *dto.Metric) float64 {
 	return math.NaN()
 }
 
-// most is larger than any number that makes sense, and small enough to add up and to
-// subtract.
+// most is larger than any sound number, and small enough for sums and differences.
 const most = 1e18
 
-// sound is v, or NaN where no count, time or size is v.
+// sound returns v, or NaN if no count, time or size can be v.
 func sound(v float64) float64 {
 	if !(v >= 0 && v <= most) {
 		return math.NaN()
@@ -301,7 +316,7 @@ func sound(v float64) float64 {
 	return v
 }
 
-// sum leaves out what is NaN.
+// sum returns a+b without terms that are NaN.
 func sum(a, b float64) float64 {
 	switch {
 	case math.IsNaN(a):

@@ -1,8 +1,7 @@
-// Package watch reads a server's metrics again and again, and says what went on
-// between two readings: rates, shares and percentiles. It knows the names that
-// realizar's server shows, most of which are vLLM's, so that it can watch such servers,
-// too. The server is hostile: what it sends is bounded, and every number is one that
-// makes sense or is none (NaN).
+// Package watch reads a server's metrics repeatedly, and computes rates, shares and percentiles for
+// the time between two readings. It knows the names of realizar's metrics, most of which are
+// vLLM's, so it can watch such servers, too. The server is hostile: what it sends is bounded, and a
+// number that makes no sense is NaN.
 package watch
 
 import (
@@ -15,16 +14,16 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
-// maxBody is the largest page of metrics that is read, in bytes. A page of realizar's
-// has 50 kB.
-const maxBody = 1 << 20
+// maxBody is the largest page of metrics that is read, in bytes. A page of realizar's has 20 kB for
+// each model.
+const maxBody = 8 << 20
 
 // A Watcher reads the metrics of one server.
 type Watcher struct{ client *load.Client }
 
-// New watches the server at an address such as http://127.0.0.1:8080, with or without
-// the path of its API (/v1) or that of its metrics. What is no address is an error that
-// is [load.ErrOptions].
+// New returns a watcher of the server at an address such as http://127.0.0.1:8080, with or without
+// the path of its API (/v1) or of its metrics. A malformed address gives an error that wraps
+// [load.ErrOptions].
 func New(address, key string) (*Watcher, error) {
 	c, err := load.NewClient(strings.TrimSuffix(strings.TrimRight(address, "/"), "/metrics"), key, http.DefaultTransport)
 	if err != nil {
@@ -33,7 +32,7 @@ func New(address, key string) (*Watcher, error) {
 	return &Watcher{c}, nil
 }
 
-// Read is the server's metrics as they are now.
+// Read returns the server's present metrics.
 func (w *Watcher) Read(ctx context.Context) (*Sample, error) {
 	header, body, err := w.client.Get(ctx, "/metrics", maxBody)
 	if err != nil {
@@ -46,7 +45,7 @@ func (w *Watcher) Read(ctx context.Context) (*Sample, error) {
 	}
 	clock, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
-		clock = now // as good as the server's, where that is of this machine
+		clock = now // as good as the server's clock, if both are on one machine
 	}
 	s.Up = s.up(clock)
 	return s, nil

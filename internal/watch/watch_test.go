@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// recorded are pages of one server of realizar's under load, a second apart.
+// recorded returns pages of a realizar server under load, a second apart.
 func recorded(t testing.TB, name string, at time.Time) *Sample {
 	t.Helper()
 	page, err := os.ReadFile("testdata/" + name)
@@ -42,8 +42,7 @@ func parse(t *testing.T, at time.Time, lines ...string) *Sample {
 	return s
 }
 
-// What a server has shown is read, and an interval is what came from one page to the
-// next.
+// A server's metrics are read, and an interval is the difference of two pages.
 func TestRecorded(t *testing.T) {
 	from, to := recorded(t, "first.txt", noon), recorded(t, "second.txt", noon.Add(2*time.Second))
 	if diff := cmp.Diff([]string{"babble"}, to.Models); diff != "" || to.Running != 16 || to.Waiting < 1 || to.CacheUse <= 0 {
@@ -87,7 +86,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Where a server has begun anew, all that it shows came since.
+// If a server has restarted, all of its counters count.
 func TestRestarted(t *testing.T) {
 	i := Between(recorded(t, "second.txt", noon), recorded(t, "restarted.txt", noon.Add(4*time.Second)))
 	if !i.Restarted || i.Grown(AnswerTokens) != i.To.Counter(AnswerTokens) || i.Rate(Full) != i.To.Counter(Full)/4 {
@@ -105,6 +104,7 @@ func TestRestarted(t *testing.T) {
 		{"more", []string{"realizar_steps_total 5"}, []string{"realizar_steps_total 6"}, false},
 		{"a counter went back", []string{"realizar_steps_total 5"}, []string{"realizar_steps_total 4"}, true},
 		{"a histogram did", histogramLines(5), histogramLines(4), true},
+		{"a counter did, of the same process", []string{"process_start_time_seconds 1000", "realizar_steps_total 5"}, []string{"process_start_time_seconds 1000", "realizar_steps_total 4"}, false},
 		{"another process", []string{"process_start_time_seconds 1000"}, []string{"process_start_time_seconds 1005", "realizar_steps_total 6"}, true},
 		{"a start that is not quite the same", []string{"process_start_time_seconds 1000"}, []string{"process_start_time_seconds 1000.01"}, false},
 		{"a counter that is not there any more", []string{"realizar_steps_total 5"}, nil, false},
@@ -123,8 +123,7 @@ func histogramLines(n int) []string {
 	}
 }
 
-// What a page says of several is added up, what makes no sense is not known, and what
-// is not there neither.
+// Several metrics of one name are summed; invalid and missing ones are not known.
 func TestParse(t *testing.T) {
 	s := parse(t, noon,
 		`vllm:num_requests_running{model_name="b",engine="0"} 2`, `vllm:num_requests_running{model_name="a"} 3`, `vllm:num_requests_running{model_name="b",engine="1"} 4`,
@@ -163,6 +162,65 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The models of a server are listed separately, the most interesting first. Their counters,
+// requests and latencies are summed, their caches are not.
+func TestSeveralModels(t *testing.T) {
+	lines := []string{
+		`vllm:kv_cache_usage_perc{model_name="a"} 0.25`, `vllm:kv_cache_usage_perc{model_name="b"} 0.5`, `realizar_steps_total{model_name="a"} 5`, `realizar_steps_total{model_name="b"} 6`,
+		`realizar_cache_pages{model_name="b",pool="0",place="device",state="used"} 5`, `realizar_cache_pages{model_name="a",pool="0",place="device",state="used"} 6`,
+		`realizar_models_memory_bytes{device="x"} 5`, `realizar_models_memory_limit_bytes{device="x"} 9`, `realizar_models_memory_limit_bytes{device="w"} 8`, `realizar_models_memory_bytes{device="v"} 5`,
+		`realizar_models_memory_limit_bytes{device="u"} -3`,
+		`realizar_model_memory_bytes{model_name="c",device="x"} 3`, `realizar_model_memory_bytes{model_name="c",device="w"} 1`, `realizar_model_memory_bytes{model_name="nobody",device="w"} 1`,
+		`realizar_model_requests{model_name="f"} 2`, `realizar_model_waiting_requests{model_name="e"} 7`, `realizar_model_requests{model_name="a"} NaN`,
+		"# TYPE vllm:e2e_request_latency_seconds histogram",
+		`vllm:e2e_request_latency_seconds_bucket{model_name="a",le="+Inf"} 0`, `vllm:e2e_request_latency_seconds_count{model_name="a"} 0`,
+	}
+	for _, name := range []string{"b", "c"} {
+		lines = append(lines, `vllm:e2e_request_latency_seconds_bucket{model_name="`+name+`",le="1"} 2`, `vllm:e2e_request_latency_seconds_bucket{model_name="`+name+`",le="+Inf"} 2`,
+			`vllm:e2e_request_latency_seconds_count{model_name="`+name+`"} 2`)
+	}
+	for name, state := range map[string]string{"a": "absent", "b": "ready", "c": "loading", "d": "failed", "e": "absent", "f": "ready", "g": "bored", "h": "draining"} {
+		lines = append(lines, `realizar_model_state{model_name="`+name+`",state="`+state+`"} 1`, `realizar_model_state{model_name="`+name+`",state="other"} 0`)
+	}
+	s := parse(t, noon, lines...)
+	want := []ModelStatus{
+		{"c", ModelLoading, 0, 0, 4}, {"h", ModelDraining, 0, 0, 0}, {"e", ModelAbsent, 0, 7, 0}, {"f", ModelReady, 2, 0, 0}, {"b", ModelReady, 0, 0, 0},
+		{"d", ModelFailed, 0, 0, 0}, {"a", ModelAbsent, 0, 0, 0}, {"g", ModelUnknown, 0, 0, 0},
+	}
+	if diff := cmp.Diff(want, s.Statuses); diff != "" || !s.Several() {
+		t.Errorf("models (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]Reserve{{"w", 0, 8}, {"x", 5, 9}}, s.Reserves); diff != "" {
+		t.Errorf("memory (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]Pool{{Model: "a", Used: 6}, {Model: "b", Used: 5}}, s.Pools); diff != "" {
+		t.Errorf("pools (-want +got)\n%s", diff)
+	}
+	if h := s.Latency(EndToEnd); s.CacheUse != .5 || s.Counter(Steps) != 11 || h.Count() != 4 || h.Quantile(1).Value != 1 {
+		t.Errorf("%v of the cache, %v steps, %v answers %+v", s.CacheUse, s.Counter(Steps), h.Count(), h)
+	}
+	many := make([]string, 0, 2*maxModels)
+	for i := range 2 * maxModels {
+		many = append(many, fmt.Sprintf(`realizar_model_state{model_name="%d",state="ready"} 1`, i))
+	}
+	if n := len(parse(t, noon, many...).Statuses); n != maxModels {
+		t.Errorf("%d models are taken", n)
+	}
+	if parse(t, noon, many[0]).Several() {
+		t.Error("one model is several")
+	}
+}
+
+// Loading and unloading a model is no restart of the server, and a model that is no longer served
+// subtracts nothing from the others.
+func TestModelGone(t *testing.T) {
+	start := "process_start_time_seconds 1000"
+	i := Between(parse(t, noon, append(histogramLines(5), start, "realizar_steps_total 5")...), parse(t, noon.Add(time.Second), append(histogramLines(4), start, "realizar_steps_total 4")...))
+	if i.Restarted || i.Grown(Steps) != 0 || i.Latency(EndToEnd).Count() != 0 {
+		t.Errorf("restarted: %v, %v steps, %v answers", i.Restarted, i.Grown(Steps), i.Latency(EndToEnd).Count())
+	}
+}
+
 func TestRead(t *testing.T) {
 	page, err := os.ReadFile("testdata/first.txt")
 	if err != nil {
@@ -171,7 +229,7 @@ func TestRead(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/large/metrics":
-			_, _ = w.Write(bytes.Repeat([]byte("# much to say\n"), 1<<17))
+			_, _ = w.Write(bytes.Repeat([]byte("# much to say\n"), 1<<20))
 		case r.URL.Path != "/metrics" && r.URL.Path != "/a/metrics":
 			http.NotFound(w, r)
 		case r.Header.Get("Authorization") != "Bearer sesame":
@@ -190,7 +248,7 @@ func TestRead(t *testing.T) {
 		{s.URL + "/a/v1/", "sesame", ""},
 		{s.URL, "", "status 401: which key?"},
 		{s.URL + "/b", "sesame", "status 404"},
-		{s.URL + "/large", "sesame", "more than 1048576 bytes"},
+		{s.URL + "/large", "sesame", "more than 8388608 bytes"},
 	} {
 		w, err := New(test.address, test.key)
 		if err != nil {
@@ -214,7 +272,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// startOf is when the process of a page began.
+// startOf returns the start time of a page's process.
 func startOf(page []byte) float64 {
 	s, err := Parse(page, noon)
 	if err != nil {
@@ -223,7 +281,7 @@ func startOf(page []byte) float64 {
 	return s.started
 }
 
-// Whatever two pages say, numbers make sense or are NaN.
+// Whatever two pages contain, numbers are sound or NaN.
 func FuzzBetween(f *testing.F) {
 	for _, name := range []string{"first.txt", "second.txt", "restarted.txt"} {
 		page, err := os.ReadFile("testdata/" + name)
@@ -232,7 +290,8 @@ func FuzzBetween(f *testing.F) {
 		}
 		f.Add(page, page[:len(page)/2])
 	}
-	for _, line := range append(histogramLines(5), "vllm:kv_cache_usage_perc 0.5", `realizar_cache_pages{pool="0",place="device",state="used"} 1`, `realizar_device_memory_total_bytes{device="\n"} 8`) {
+	for _, line := range append(histogramLines(5), "vllm:kv_cache_usage_perc 0.5", `realizar_cache_pages{pool="0",place="device",state="used"} 1`, `realizar_device_memory_total_bytes{device="\n"} 8`,
+		`realizar_model_state{model_name="a",state="ready"} 1`, `realizar_model_memory_bytes{model_name="a",device="x"} 8`, `realizar_models_memory_limit_bytes{device="x"} 8`) {
 		f.Add([]byte("vllm:num_requests_running 1\n"+line+"\n"), []byte(line+"\nvllm:num_requests_running{model_name=\"\x1b\"} 1\n"))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
@@ -266,6 +325,15 @@ func FuzzBetween(f *testing.F) {
 		sensible("the share of hits", to.Hits(), 1)
 		for _, d := range to.Devices {
 			sensible("free memory", d.Free, d.Total)
+		}
+		for _, m := range to.Statuses {
+			sensible("requests", m.Requests, most)
+			sensible("requests that wait", m.Waiting, most)
+			sensible("a model's memory", m.Memory, most)
+		}
+		for _, r := range to.Reserves {
+			sensible("memory of models", r.Used, most)
+			sensible("its limit", r.Limit, most)
 		}
 	})
 }

@@ -69,6 +69,12 @@ _GOALS: dict[str, tuple[list[str], list[str]]] = {
         "find out why {the GPU is not used|CUDA does not work|my GPU is not found|there is no GPU}", "{solve|debug|find} {problems|a problem|trouble} {of|with} {the GPU|my card|CUDA|the driver}", "{see|find out} how fast {memory|the memory} is read", "{verify|check} that the {kernels|GPU} {compute|computes} right",
         "run a self test",
     ]),
+    "completion": (["complete"], [
+        "{complete|have completed} {commands|flags|commands and flags} {in|by} {my shell|bash|zsh|fish}", "{get|install|set up|turn on} {tab completion|shell completion|completions}", "make {Tab|the Tab key} work",
+    ]),
+    "man": (["manual"], [
+        "{get|read|install|see|write} {a|the} {man page|manual page|manual}", "read about every command on one page",
+    ]),
     "version": (["version"], [
         "{see|find out|show|print|get|know|check} {the version|which version I have|the version of realizar|what version this is|which version is installed}", "know how old {my|this} realizar is", "{tell|say} which {build|version} of realizar I {have|use}",
     ]),
@@ -90,6 +96,8 @@ _EXTRA: dict[str, str] = {
     "top": " It reads the server's metrics: requests, tokens a second, cache, latencies and the memory of the device.",
     "synth": " Such a model takes the memory and the time of the real one, but says made-up words.",
     "doctor": " Each line is a check and ok, failed or none.",
+    "completion": " It knows bash, zsh and fish.",
+    "man": "",
     "version": "",
     "help": " `--help` behind a command does the same.",
 }  # fmt: skip

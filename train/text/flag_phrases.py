@@ -373,6 +373,19 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{have|make} {my web app|my page|a front end in the browser} talk to the server",
         "send the {CORS headers|Access-Control-Allow-Origin header}",
     ]),
+    "--manage-models": (["lets clients"], [
+        "{let|allow} clients {to |}{fetch|pull|download} models",
+        "{make|have} {ollama pull|/api/pull|Ollama's pull} work {on|with} the server",
+        "{allow|enable|turn on} {/api/delete|/api/create|/api/copy|deleting models by the API}",
+        "{let|allow} {programs|users|clients} {to |}{manage|delete|add} models over {HTTP|the API}",
+        "fix the {models_not_managed error|error models_not_managed}",
+    ]),
+    "--allow-registry": (["registry"], [
+        "{let|allow} clients {to |}pull from {my own|another|a private} registry",
+        "{name|set|choose} {registries|the registries|web servers} that clients may {name|pull from|push to}",
+        "{allow|permit} {another|a local} registry for {pulls|pushes} of clients",
+        "{have|let} clients push models to {a|my} registry",
+    ]),
     "--max-queue": (["wait"], [
         "{limit|bound|set|change} {the queue|the length of the queue|how many requests wait|the number of waiting answers}",
         "{refuse|reject|turn away} requests when {too many wait|the queue is full|there are too many}",
@@ -404,6 +417,16 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "deal with clients that {stop reading|read too slowly|hang}",
         "give slow {clients|readers} more time to read",
     ]),
+    "--target-itl": (["next token"], [
+        "keep {long prompts|prompts} from {slowing down|holding up} {other answers|streams}",
+        "{set|bound|limit} the {gap|time|latency} between tokens {of the server|when prompts are read|}",
+        "{make|have} streams {smoother|stutter less} while {prompts are read|others send long prompts}",
+    ]),
+    "--sse-keep-alive": (["silent"], [
+        "keep {connections|streams} {open|alive} while {requests|they} wait",
+        "{send|have} comments on {silent|waiting} streams",
+        "stop {a proxy|proxies} from {closing|cutting off} {streams|requests} that wait",
+    ]),
     "--drain-timeout": (["sigterm"], [
         "{set|limit|change} how long {answers under way|the server|running answers} may take {after SIGTERM|when it is stopped|when the server ends|at shutdown}",
         "{shut down|stop} {the server |}{gracefully|cleanly}{ with more time|}",
@@ -419,6 +442,19 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "have {JSON logs|structured logs|no log lines|a quiet server}",
         "log requests {as|in} JSON",
         "{stop|keep} the server {from writing|writing} a line for each request",
+    ]),
+    "--models": (["More models"], [
+        "serve {all|all the} models {in|of} a {folder|directory}",
+        "serve {every|each} model that {is on this machine|I have pulled|realizar list shows}",
+        "{describe|list} {the models|several models} of {the|a} server in a file",
+        "give {a model|each model} {aliases|other names|its own context|its own settings}",
+        "{load|preload} a model when the server starts",
+    ]),
+    "--keep-alive": (["nobody uses"], [
+        "{unload|put away} {a model|models} {that nobody uses|that is not used}{ for a while| for ten minutes|}",
+        "{keep|hold} {a model|models} {for a while|for ten minutes} {when|after} nobody uses {it|them}",
+        "{set|choose} how long {a model|an idle model} stays{ in memory|}",
+        "{give back|free} the memory of {idle models|models that nobody uses}",
     ]),
     "--lenient": (["not known"], [
         "{accept|take|allow} {unknown fields|fields that are not known|extra fields}{ of requests|}",
@@ -630,6 +666,22 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{set|limit} {the time of|how long} {a load test|bench serve}{ runs|}",
         "load test a server for {30 seconds|some time|10 minutes}",
     ]),
+    "--sweep": (["more load"], [
+        "find out how {much|many users|many requests} a server {can take|takes|withstands}",
+        "{raise|increase} the load {step by step|in steps} {until|till} the server is {saturated|full}",
+        "{plot|measure} throughput {against|over} latency {of a server|}",
+        "{sweep|go through} {rates|several rates|the concurrency} in {bench serve|a load test}",
+    ]),
+    "--trace-speed": (["fast"], [
+        "replay a trace {faster|10 times as fast|more slowly}",
+        "{speed up|slow down} the trace of {a load test|bench serve}",
+        "{change|set} how fast a trace {is replayed|passes}",
+    ]),
+    "--trace": (["trace"], [
+        "replay {a trace|a trace file|recorded arrivals} {in bench serve|in a load test|}",
+        "send requests {as|like} in a trace of {Azure|Mooncake|a real server}",
+        "{load test|measure} a server with {a trace|real arrivals and lengths}",
+    ]),
     "--timeout": (["give", "gives up"], [
         "give up requests that {do not end|take too long|hang} in {bench serve|a load test}",
         "set {a|the} timeout {of requests in|for|in} {bench serve|a load test}",
@@ -644,6 +696,11 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{draw|plot|get|make} a {picture|plot|chart|graph|diagram} of {a load test|the latencies|latencies|throughput}",
         "{see|visualise|plot} latencies and throughput over time",
         "have bench serve {draw|plot|make} {a picture|a chart|an SVG file}",
+    ]),
+    "--slo": (["keep these times"], [
+        "measure {the goodput|goodput} {of a server|}",
+        "count the answers {within|that keep} {an SLO|an objective|a service level objective|a latency target}",
+        "{set|give} {an objective|a target} for {latencies|the first token} in {bench serve|a load test}",
     ]),
     "--prompt-tokens": (["prompts have"], [
         "set {the length of prompts|how long prompts are} in {bench serve|a load test}",

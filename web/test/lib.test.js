@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { source } from './source.js';
 
-const [archive, { events }, { parse }, { histogramOf, quantile, since }, { requestOf, withFiles }, { shownPath, subtree, successors }, { newSettings }] = await source(
-  'archive', 'events', 'prometheus', 'histogram', 'request', 'tree', 'settings',
+const [archive, { events }, { parse }, { histogramOf, quantile, since }, { requestOf, withFiles }, { shownPath, subtree, successors }, { newSettings }, states] = await source(
+  'archive', 'events', 'prometheus', 'histogram', 'request', 'tree', 'settings', 'states',
 );
 
 const message = (id, parent, role, text, more) => ({ id, parent, role, text, created: 1, conversation: 'c', ...more });
@@ -56,6 +56,28 @@ test('metrics and percentiles', () => {
   assert.equal(quantile(histogram, 0.5), 1);
   assert.equal(quantile(histogram, 0.75), 1.5);
   assert.equal(quantile(since(histogram, histogram), 0.5), NaN);
+});
+
+test('several models: each stands by itself, devices are there once', () => {
+  const samples = parse([
+    'realizar_model_state{model_name="b",state="ready"} 1', 'realizar_model_state{model_name="b",state="absent"} 0', 'realizar_model_state{model_name="a",state="absent"} 1',
+    'realizar_model_requests{model_name="b"} 2', 'realizar_model_waiting_requests{model_name="a"} 3', 'realizar_model_requests{model_name="other"} 9',
+    'realizar_model_memory_bytes{model_name="b",device="x"} 4', 'realizar_model_memory_bytes{model_name="b",device="y"} 5',
+    'realizar_models_memory_bytes{device="x"} 4', 'realizar_models_memory_limit_bytes{device="x"} 8', 'realizar_models_memory_limit_bytes{device="y"} 0',
+    'realizar_cache_pages{model_name="b",pool="0",place="device",state="used"} 1', 'realizar_cache_pages{model_name="b",pool="1",place="device",state="empty"} 3',
+    'realizar_cache_pages{model_name="a",pool="0",place="device",state="idle"} 2', 'realizar_cache_pages{model_name="a",pool="0",place="host",state="used"} 2',
+    'vllm:request_success_total{model_name="a",finished_reason="stop"} 2', 'vllm:request_success_total{model_name="b",finished_reason="stop"} 3',
+    'vllm:cache_config_info{model_name="a",block_size="16"} 1', 'vllm:cache_config_info{model_name="b",block_size="32"} 1',
+    'realizar_device_memory_total_bytes{model_name="a",device="x"} 7', 'realizar_device_memory_total_bytes{model_name="b",device="x"} 7',
+  ].join('\n'));
+  assert.deepEqual(states.statusesOf(samples), [{ name: 'a', state: 'absent', requests: 0, waiting: 3, memory: 0 }, { name: 'b', state: 'ready', requests: 2, waiting: 0, memory: 9 }]);
+  assert.deepEqual(states.reservesOf(samples), [{ device: 'x', used: 4, limit: 8 }]);
+  assert.deepEqual(states.pagesOf(samples).map(({ model, states }) => [model, ...states.map(({ count, share }) => [count, share])]), [['a', [0, 0], [2, 1], [0, 0]], ['b', [1, 0.25], [0, 0], [3, 0.75]]]);
+  assert.deepEqual(states.byLabel(samples, 'vllm:request_success_total', 'finished_reason'), { stop: 5 });
+  assert.equal(states.common(samples, 'vllm:cache_config_info', 'block_size'), NaN);
+  assert.deepEqual([...states.byDevice(samples, 'realizar_device_memory_total_bytes')], [['x', 7]]);
+  assert.deepEqual(states.statusesOf(parse('')), []);
+  assert.deepEqual(['absent', 'ready', 'new', undefined].map(states.stateWord), ['not loaded', 'ready', 'new', '']);
 });
 
 test('a request has what was said, and no half of a call', () => {

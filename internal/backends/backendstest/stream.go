@@ -1,5 +1,5 @@
-// Package backendstest has what tests put in the place of a device: a plan of weights
-// that stream, of the bytes that the files have.
+// Package backendstest helps tests to replace a device: it places weights that stream, with the
+// sizes that they have in files.
 package backendstest
 
 import (
@@ -7,12 +7,12 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// slots are the pieces of memory that layers take turns in.
+// slots is the number of buffers that layers take turns in.
 const slots = 2
 
-// Stream places the weights of p within l as a device does: all of them where they
-// have room, else experts by use where the host's memory has room for all of these, and
-// else matrices of layers in turns, spread evenly over the depth.
+// Stream places the weights of p within l as a device does. All of them stay on the device if they
+// fit. Otherwise experts are cached by use, if pinned host memory has room for all of them.
+// Otherwise the matrices of some layers take turns, spread evenly over the depth.
 func Stream(p *plan.Program, l plan.Limits) plan.Streaming {
 	m := measure(p)
 	all := m.rest + sum(m.layers) + m.cache.Layers*m.cache.Of*m.cache.Bytes
@@ -65,15 +65,15 @@ func Stream(p *plan.Program, l plan.Limits) plan.Streaming {
 	return s
 }
 
-// experts is what places take where every mixture of x has kept of its own.
+// experts returns the size of the places if every mixture of x keeps kept experts of its own.
 func experts(x *plan.ExpertCache, kept int) int {
 	return (x.Layers*kept + x.Of - kept) * x.Bytes
 }
 
-// measured is what weights take.
+// measured holds the sizes of weights in bytes.
 type measured struct {
 	rest   int
-	layers []int // matrices of each, without experts
+	layers []int // matrices of each layer, without experts
 	cache  plan.ExpertCache
 }
 

@@ -39,7 +39,7 @@ func glus(m *isa) {
 	})
 }
 
-// glu writes the function of an activation, which of makes in place.
+// glu writes the function of an activation; of computes the activation in place.
 func (m *isa) glu(name string, of func(a *activation, g reg.VecVirtual)) {
 	name = "glu" + name + m.suffix
 	start(name, "func(y, gate, up *float32, n int)", name+" writes activation(gate)*up to y, all of n elements.")
@@ -58,13 +58,13 @@ func (m *isa) glu(name string, of func(a *activation, g reg.VecVirtual)) {
 	RET()
 }
 
-// An activation has what the functions are made of.
+// An activation has the parts of activation functions.
 type activation struct {
 	m   *isa
 	exp *exponential
 }
 
-// number is v in all lanes of memory: registers are for the exponential.
+// number returns v in all lanes, in memory: the registers are needed for the exponential.
 func (a *activation) number(v float64) operand.Op { return a.word(math.Float32bits(float32(v))) }
 
 func (a *activation) word(v uint32) operand.Op {
@@ -75,8 +75,8 @@ func (a *activation) word(v uint32) operand.Op {
 	return table(bits, bits, bits, bits, bits, bits, bits, bits)
 }
 
-// logistic returns two registers whose quotient is 1/(1+exp(-x)): an exponential of
-// -|x| does not overflow, and is accurate where the quotient is small.
+// logistic returns two registers whose quotient is 1/(1+exp(-x)). It uses the exponential of -|x|,
+// which cannot overflow, and is accurate where the quotient is small.
 func (a *activation) logistic(x reg.VecVirtual) (part, whole reg.VecVirtual) {
 	e := a.m.or(x, a.word(1<<31))
 	a.exp.of(e)
@@ -87,7 +87,7 @@ func (a *activation) logistic(x reg.VecVirtual) (part, whole reg.VecVirtual) {
 	return a.choose(x, e, one), whole
 }
 
-// choose is negative in the lanes where x is, and otherwise in the others.
+// choose returns negative in the lanes in which x is negative, and otherwise in the others.
 func (a *activation) choose(x, negative, otherwise reg.VecVirtual) reg.VecVirtual {
 	v := a.m.vec()
 	if a.m.wide() {
@@ -100,15 +100,15 @@ func (a *activation) choose(x, negative, otherwise reg.VecVirtual) reg.VecVirtua
 	return v
 }
 
-// erfc are the coefficients of a polynomial p for which the complementary error
-// function of z >= 0 is t*exp(-z^2 + p(t)) with t = 1/(1+z/2), to a relative error
-// of 1.2e-7 (Press, Teukolsky, Vetterling and Flannery, Numerical Recipes, 6.2).
+// erfc has the coefficients of a polynomial p for which the complementary error function of z >= 0
+// is t*exp(-z^2 + p(t)) with t = 1/(1+z/2), to a relative error of 1.2e-7 (Press, Teukolsky,
+// Vetterling and Flannery, Numerical Recipes, 6.2).
 var erfc = []float64{
 	-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
 	0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
 }
 
-// gelu makes x/2*erfc(-x/sqrt(2)) of x.
+// gelu replaces x by x/2*erfc(-x/sqrt(2)).
 func (a *activation) gelu(x reg.VecVirtual) {
 	m := a.m
 	size := m.and(x, a.word(1<<31-1))

@@ -9,20 +9,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// scoreStride is the distance of two rows of scores or weights, in float32.
+// scoreStride is the distance between rows of scores or weights, in float32.
 const scoreStride = 256 + 16
 
-// A cacheFormat is how keys and values lie in memory.
+// A cacheFormat is a format of keys and values in memory.
 type cacheFormat struct {
 	name string
-	size int // bytes of a value; 1 means that a float16 scales 32 of them
+	size int // bytes per value; 1 means that 32 values share a float16 scale
 }
 
 var cacheFormats = []*cacheFormat{{"F32", 4}, {"F16", 2}, {"Q8", 1}}
 
 func (f *cacheFormat) scaled() bool { return f.size == 1 }
 
-// load is a register of values. Those of a scaled format lack their scale.
+// load loads a register of values, without their scale.
 func (f *cacheFormat) load(m *isa, at operand.Mem) reg.VecVirtual {
 	v := m.vec()
 	switch f.size {
@@ -39,8 +39,9 @@ func (f *cacheFormat) load(m *isa, at operand.Mem) reg.VecVirtual {
 
 // attention writes the kernels of attention.
 //
-// They fetch one page ahead, into the second cache: it takes many more lines at a
-// time than the first, which reads from memory at half the speed.
+// They prefetch one page ahead into the second-level cache, which handles many more outstanding
+// lines than the first-level cache; prefetch into the first-level cache reads memory at half the
+// speed.
 func attention() {
 	for _, m := range []*isa{avx2, avx512} {
 		for _, f := range cacheFormats {
@@ -54,7 +55,7 @@ func attention() {
 	halve()
 }
 
-// parameter is a parameter's place, for instructions that read it there.
+// parameter returns the memory operand of a parameter.
 func parameter(name string) operand.Mem {
 	p, err := Param(name).Resolve()
 	if err != nil {
@@ -95,11 +96,11 @@ type scoring struct {
 	score, q, rows reg.Register // from the block's first row on
 	next, step     reg.Register // step is 1 while the first block fetches ahead, then 0
 	k, scales, at  reg.Register // from the block's first position on
-	left           reg.Register // positions
+	left           reg.Register // number of positions
 	zero           reg.VecVirtual
 }
 
-// block does as many blocks of so many rows as there are.
+// block computes all blocks of that many rows.
 func (s *scoring) block(rows int) {
 	label := func(what string) string { return fmt.Sprintf("%s%d", what, rows) }
 	Label(label("rows"))
@@ -128,8 +129,8 @@ func (s *scoring) block(rows int) {
 	Label(label("fewer"))
 }
 
-// sum makes the scores of some rows and some registers of positions, goes on by
-// so many, and sets the flags by the number left.
+// sum computes the scores of some rows and some registers of positions, advances by as many
+// positions, and sets the flags by the number left.
 func (s *scoring) sum(rows, vectors int, label func(string) string) {
 	m, f := s.m, s.f
 	width := m.lanes * f.size
@@ -197,7 +198,7 @@ func (s *scoring) sum(rows, vectors int, label func(string) string) {
 	SUBQ(operand.U32(m.lanes*vectors), s.left)
 }
 
-// fetched moves on what is fetched ahead.
+// fetched advances the prefetch address.
 func (s *scoring) fetched(n int) {
 	by := GP64()
 	IMUL3Q(operand.U32(n), s.step, by)
@@ -231,10 +232,10 @@ type weighting struct {
 
 	sum, weight, rows reg.Register // from the block's first row on
 	next, step        reg.Register
-	column            reg.Register // of v, the first of a block
+	column            reg.Register // first column of a block of v
 }
 
-// block does as many blocks of so many rows as there are.
+// block computes all blocks of that many rows.
 func (w *weighting) block(rows int) {
 	most := 2
 	if w.m.wide() {
@@ -268,8 +269,8 @@ func (w *weighting) block(rows int) {
 	Label(label("fewer"))
 }
 
-// add adds all positions to some rows and some registers of columns, and goes on
-// by so many.
+// add adds all positions to some rows and some registers of columns, and advances by as many
+// columns.
 func (w *weighting) add(rows, vectors int, loop string) {
 	m, f := w.m, w.f
 	width := m.lanes * f.size
@@ -349,7 +350,7 @@ func (w *weighting) add(rows, vectors int, loop string) {
 	ADDQ(operand.U32(vectors*m.lanes), w.column)
 }
 
-// across combines the lanes of v, in place, into its first: halves with halves.
+// across combines the lanes of v, in place, into its first lane: halves with halves.
 func (m *isa) across(v reg.VecVirtual, combine func(a, b, to operand.Op)) {
 	if m.wide() {
 		upper := YMM()
@@ -425,7 +426,7 @@ func softWeights(m *isa) {
 	RET()
 }
 
-// lowest is -Inf in memory.
+// lowest returns -Inf in memory.
 func (m *isa) lowest() operand.Mem {
 	v := math.Float32bits(float32(math.Inf(-1)))
 	var p [16]byte
@@ -490,7 +491,7 @@ func scaleRow(m *isa) {
 	RET()
 }
 
-// halve needs no wider registers: what it writes is scattered afterwards.
+// halve has no variant with wider registers: its result is scattered afterwards.
 func halve() {
 	TEXT("halveAVX2", NOSPLIT, "func(y *uint16, x *float32, n int)")
 	Pragma("noescape")

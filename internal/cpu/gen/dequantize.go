@@ -6,11 +6,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The functions of this file write the float32 values of weights, eight at a
-// time, with the very operations of package tensor: a product rounded, then a
-// difference rounded. The bits are the same.
+// The functions of this file write the float32 values of weights, eight at a time, with the same
+// operations as package tensor: a rounded product, then a rounded difference. So the bits are the
+// same.
 
-// start begins a function with these parameters, all pointers and ints.
+// start begins a function whose parameters are pointers and ints.
 func start(name, signature string, doc ...string) {
 	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
@@ -21,7 +21,7 @@ func argument(name string) reg.Register { return Load(Param(name), GP64()) }
 
 func at(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
 
-// repeat counts n down from its value around body.
+// repeat counts n down to zero around body.
 func repeat(n reg.Register, body func()) {
 	Label("loop")
 	body()
@@ -31,7 +31,7 @@ func repeat(n reg.Register, body func()) {
 	RET()
 }
 
-// integers is a register with v in all eight lanes.
+// integers returns a register with v in all eight lanes.
 func integers(v uint32) reg.VecVirtual {
 	g, x, y := GP32(), XMM(), YMM()
 	MOVL(operand.U32(v), g)
@@ -40,7 +40,7 @@ func integers(v uint32) reg.VecVirtual {
 	return y
 }
 
-// half is a register with the float16 at m in all eight lanes.
+// half returns a register with the float16 at m in all eight lanes.
 func half(m operand.Mem) reg.VecVirtual {
 	x, y := XMM(), YMM()
 	VPBROADCASTW(m, x)
@@ -48,14 +48,14 @@ func half(m operand.Mem) reg.VecVirtual {
 	return y
 }
 
-// lanes is a register with the float32 at m in all eight lanes.
+// lanes returns a register with the float32 at m in all eight lanes.
 func lanes(m operand.Mem) reg.VecVirtual {
 	y := YMM()
 	VBROADCASTSS(m, y)
 	return y
 }
 
-// bytes is eight bytes as integers.
+// bytes returns eight bytes as integers.
 func bytes(m operand.Mem) reg.VecVirtual {
 	y := YMM()
 	VPMOVZXBD(m, y)
@@ -89,14 +89,14 @@ func left(v reg.VecVirtual, n uint64) reg.VecVirtual {
 	return y
 }
 
-// minus is v - w of integers.
+// minus returns v - w for integers.
 func minus(v, w reg.VecVirtual) reg.VecVirtual {
 	y := YMM()
 	VPSUBD(w, v, y)
 	return y
 }
 
-// put writes scale*v, or scale*v - low where there is a low.
+// put writes scale*v, or scale*v - low if low is not nil.
 func put(v, scale, low reg.VecVirtual, to operand.Mem) {
 	y := YMM()
 	VCVTDQ2PS(v, y)

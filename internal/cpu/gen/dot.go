@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// float writes the products of float32 rows and the dequantisation that feeds them.
+// float writes the products of float32 rows, and the dequantization for them.
 func float() {
 	avx2 := tier{"AVX2", 8, YMM, sumYMM}
 	avx512 := tier{"AVX512", 16, ZMM, sumZMM}
@@ -26,8 +26,7 @@ func float() {
 	q6_K()
 }
 
-// A tier is a set of vector instructions: how wide its registers are and what
-// adds up one of them.
+// A tier is a vector instruction set with the width of its registers.
 type tier struct {
 	suffix   string
 	lanes    int // float32 in a register
@@ -35,9 +34,8 @@ type tier struct {
 	sum      func(v reg.VecVirtual) reg.VecVirtual // adds the lanes; the sum is in lane 0
 }
 
-// dot writes a function that multiplies rows of w with tokens rows of x. Each
-// product is summed in the lanes of one register, so that its bits do not depend
-// on how many are computed together.
+// dot writes a function that multiplies rows of w with tokens rows of x. Each product is summed in
+// the lanes of one register, so that its bits do not depend on the number of products.
 func dot(t tier, rows, tokens int) {
 	name := "dot" + string(rune('0'+rows)) + "x" + string(rune('0'+tokens)) + t.suffix
 	TEXT(name, NOSPLIT, "func(dst, w, x *float32, n, stride int)")
@@ -87,8 +85,8 @@ func dot(t tier, rows, tokens int) {
 	RET()
 }
 
-// pointers returns the memory of row r of n rows, stride bytes apart. Each row has
-// a register: the loop's counter is the one index that an operand can have.
+// pointers returns the memory of row r of n rows, stride bytes apart. Each row has a register,
+// because an operand has only one index, the loop's counter.
 func pointers(base, stride reg.Register, n int) func(r int) operand.Mem {
 	rows := []reg.Register{base}
 	for r := 1; r < n; r++ {
@@ -104,7 +102,7 @@ func sumZMM(v reg.VecVirtual) reg.VecVirtual {
 	VEXTRACTF64X4(operand.Imm(1), v, half)
 	VADDPS(v.AsY(), half, half)
 	high := XMM()
-	VEXTRACTF32X4(operand.Imm(1), half, high) // reaches the upper 16 registers
+	VEXTRACTF32X4(operand.Imm(1), half, high) // can access the upper 16 registers
 	return sumXMM(half, high)
 }
 
@@ -114,7 +112,7 @@ func sumYMM(v reg.VecVirtual) reg.VecVirtual {
 	return sumXMM(v, high)
 }
 
-// sumXMM adds the lower half of v, its upper half, and the four lanes of that.
+// sumXMM adds the lower and the upper half of v, and then the four lanes of the result.
 func sumXMM(v, high reg.VecVirtual) reg.VecVirtual {
 	VADDPS(v.AsX(), high, high)
 	swapped := XMM()

@@ -8,25 +8,24 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An exponential computes e^x by the range reduction of Cody and Waite (Software
-// Manual for the Elementary Functions, 1980): x = n ln 2 + r with |r| <= ln(2)/2,
-// e^x = 2^n e^r. e^r is 1 + r + r²p(r), p the polynomial of degree 4 whose largest
-// relative error is the least (found by Remez's exchange; 3.1e-9).
+// An exponential computes e^x by the range reduction of Cody and Waite (Software Manual for the
+// Elementary Functions, 1980): x = n ln 2 + r with |r| <= ln(2)/2, e^x = 2^n e^r. e^r is 1 + r +
+// r²p(r), where p is the polynomial of degree 4 with the least maximum relative error (found by
+// Remez's exchange; 3.1e-9).
 //
-// The result is within 2 units in the last place, but 0 where it would be below the
-// normal numbers: these take processors some hundred cycles. e^-Inf is 0, e^Inf is
-// Inf, and NaN stays NaN. Both sets of instructions give the same bits.
+// The result is within 2 units in the last place, except that results below the normal numbers are
+// 0: those take processors about a hundred cycles. e^-Inf is 0, e^Inf is Inf, and NaN stays NaN.
+// Both instruction sets give the same bits.
 type exponential struct {
 	m               *isa
-	least, most     operand.Op // below the first the result is 0, above the other that of it
+	least, most     operand.Op // arguments below least give 0; arguments above most count as most
 	log2e, one      operand.Op
 	ln2High, ln2Low operand.Op // ln 2 in two parts; n times the first is exact
 	p               [5]operand.Op
-	bias            operand.Op // of the exponent of a float32; nil where it is not used
+	bias            operand.Op // of a float32's exponent; nil if not used
 }
 
-// exponential holds its constants in 11 registers where there are 32, and in none
-// where there are 16.
+// exponential keeps its constants in 11 registers if there are 32, and in memory if there are 16.
 func (m *isa) exponential() *exponential {
 	e := &exponential{
 		m:     m,
@@ -43,14 +42,14 @@ func (m *isa) exponential() *exponential {
 	return e
 }
 
-// number is v in all lanes.
+// number returns v in all lanes.
 func (m *isa) number(v float32) operand.Op { return m.word(math.Float32bits(v)) }
 
-// of makes e^x of x, in place, with two registers beside it.
+// of replaces x by e^x. It uses two more registers.
 func (e *exponential) of(x reg.VecVirtual) {
 	m := e.m
 	n, y := m.vec(), m.vec()
-	// Where one operand is NaN, both instructions give the one written first here.
+	// If one operand is NaN, both instructions return the operand that comes first here.
 	VMINPS(x, e.mustBeRegister(e.most, n), x)
 	zero := e.below(x)
 	VMAXPS(x, e.mustBeRegister(e.least, n), x)
@@ -72,7 +71,7 @@ func (e *exponential) of(x reg.VecVirtual) {
 		VSCALEFPS_Z(n, x, zero, x)
 		return
 	}
-	// 2^n in two steps: n itself may be no exponent of a float32.
+	// 2^n in two steps: n may exceed the exponents of float32.
 	VCVTPS2DQ(n, n)
 	VPSRAD(operand.U8(1), n, y)
 	VPSUBD(y, n, n)
@@ -84,7 +83,7 @@ func (e *exponential) of(x reg.VecVirtual) {
 	VANDPS(zero, x, x)
 }
 
-// below is a mask without the lanes where x is below the least; NaN is not.
+// below returns a mask without the lanes in which x is below least. NaN is not below.
 func (e *exponential) below(x reg.VecVirtual) reg.Register {
 	const notLess = operand.U8(5)
 	if e.m.wide() {
@@ -97,7 +96,7 @@ func (e *exponential) below(x reg.VecVirtual) reg.Register {
 	return v
 }
 
-// mustBeRegister is v, loaded to free where it lies in memory.
+// mustBeRegister returns v, loaded to free if it is in memory.
 func (e *exponential) mustBeRegister(v operand.Op, free reg.VecVirtual) operand.Op {
 	if r, ok := v.(reg.Register); ok {
 		return r

@@ -10,24 +10,23 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A format is a block format of weights: how values and scales come from the words
-// and heads of interleaved rows, a row in each lane. Places are those in a block of
-// the format, in bytes.
+// A format computes values and scales from the words and heads of interleaved rows, with one row
+// per lane. Places are byte offsets in a block of the format.
 type format struct {
 	tensor.Format
-	sub    int // values of a piece: they share a scale here and in a record
+	sub    int // number of values in a piece, which share a scale here and in a record
 	signed bool
 	head   head
-	// scale is the scale of a piece and, unless values are signed, what is added.
+	// scale returns the scale of a piece and, unless values are signed, the minimum to add.
 	scale func(e *env, piece int) (scale, low reg.VecVirtual)
 }
 
-// A head is the part of a block that lies apart.
+// A head is the part of a block that is stored separately.
 type head struct{ at, count, width int }
 
 func (h head) bytes() int { return h.count * h.width }
 
-// scales are the scales of formats whose groups have a factor each.
+// scales has the functions of formats whose groups have a factor each.
 var scales = map[tensor.DType]func(e *env, piece int) (scale, low reg.VecVirtual){
 	tensor.Q2_K:   scaleQ2,
 	tensor.Q3_K:   scaleQ3,
@@ -55,7 +54,7 @@ func formatOf(t tensor.Format) *format {
 	if t.Scale == tensor.E8M0Scale {
 		f.head.width, f.scale = 1, headPower
 	}
-	for (t.BlockBytes-f.head.bytes())%4 != 0 { // the rest of a block is a whole number of 4-byte words
+	for (t.BlockBytes-f.head.bytes())%4 != 0 { // the rest of a block is a whole number of 32-bit words
 		f.head.count++
 	}
 	if t.Factor.Bits > 0 {
@@ -64,7 +63,7 @@ func formatOf(t tensor.Format) *format {
 	return f
 }
 
-// most is the largest magnitude of a value.
+// most returns the largest magnitude of a value.
 func (f *format) most() (most int) {
 	for _, v := range f.Levels() {
 		most = max(most, int(v), -int(v))
@@ -72,14 +71,14 @@ func (f *format) most() (most int) {
 	return most
 }
 
-// raises reports whether values are left where their bits are, too large by powers of
-// two, which the scales make up for: they have work for each piece anyway.
+// raises reports whether values keep their bit positions and are too large by powers of two. The
+// scales compensate, which costs nothing since they are computed for each piece anyway.
 func (f *format) raises() bool { return len(f.Planes) == 1 && !f.signed && f.Factor.Bits > 0 }
 
-// mask has the bits of a plane set that are lowest in a byte.
+// mask returns the lowest bits of a plane in a byte.
 func mask(p tensor.Plane) byte { return byte(1<<p.Bits - 1) }
 
-// masks are what groups need where registers are wide.
+// masks returns the constants of groups in wide registers.
 func (f *format) masks() (all []byte) {
 	low := f.Planes[0]
 	if low.Bits == 8 {
@@ -97,7 +96,7 @@ func (f *format) masks() (all []byte) {
 	return all
 }
 
-// group is group g of four values, as bytes.
+// group returns group g of four values, as bytes.
 func (e *env) group(g int) reg.VecVirtual {
 	low := e.Planes[0]
 	at, up := low.Place(4 * g)
@@ -128,7 +127,7 @@ func (e *env) group(g int) reg.VecVirtual {
 	return v
 }
 
-// lookUp is what four bits stand for.
+// lookUp returns the table's values of four-bit codes.
 func (e *env) lookUp(v reg.VecVirtual) reg.VecVirtual {
 	table, ok := e.constant(e.stands()).(reg.VecVirtual)
 	if !ok {
@@ -139,7 +138,7 @@ func (e *env) lookUp(v reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// less is an unsigned number without the format's offset.
+// less subtracts the format's offset from unsigned values.
 func (e *env) less(v reg.VecVirtual) reg.VecVirtual {
 	if e.bias == e.Offset {
 		return v
@@ -147,7 +146,7 @@ func (e *env) less(v reg.VecVirtual) reg.VecVirtual {
 	return e.addBytes(v, e.octets(byte(e.bias-e.Offset)))
 }
 
-// fifth adds to v, group g, the fifth bits: bit i of the words at at is that of
+// fifth adds the fifth bits to v, which is group g. Bit i of the words at offset at is that of
 // value i.
 func (e *env) fifth(at, g int, v reg.VecVirtual) reg.VecVirtual {
 	var spread, which [16]byte
@@ -167,7 +166,7 @@ func (e *env) fifth(at, g int, v reg.VecVirtual) reg.VecVirtual {
 	return e.join(v, found, e.octets(16))
 }
 
-// headScale is the scale in the head and what is added, where that stands behind it.
+// headScale returns the scale in the head and, if there is one, the minimum after it.
 func headScale(e *env, _ int) (scale, low reg.VecVirtual) {
 	scale = e.keep("d", func() reg.VecVirtual { return e.half(0) })
 	if !e.signed {
@@ -176,25 +175,25 @@ func headScale(e *env, _ int) (scale, low reg.VecVirtual) {
 	return scale, low
 }
 
-// headPower is the power of two in the head, halved: values are doubles.
+// headPower returns half the power of two in the head: values are doubled.
 func headPower(e *env, _ int) (scale, low reg.VecVirtual) {
 	v := e.vec()
 	VPMOVZXBD(e.headAt(0), v)
 	return e.powers(v), nil
 }
 
-// powers are 2^(v-128), NaN for 255.
+// powers returns 2^(v-128), NaN for 255.
 func (e *env) powers(v reg.VecVirtual) reg.VecVirtual {
 	out, small := e.vec(), e.vec()
 	VPSLLD(operand.U8(23), e.subWords(v, e.word(1)), out)
-	VPSLLVD(v, e.everywhere(pattern([16]byte{2: 0x20})), small) // of 0 and 1 the power is below the normal numbers
+	VPSLLVD(v, e.everywhere(pattern([16]byte{2: 0x20})), small) // for 0 and 1 the power is below the normal numbers
 	if e.wide() {
 		k := K()
 		VPCMPD(operand.U8(1), e.word(2), v, k)
 		VMOVDQA32(small, k, out)
 		k = K()
 		VPCMPD(operand.U8(0), e.word(255), v, k)
-		VMOVDQU32(e.word(0x7fc00000), k, out) // patterns lie anywhere
+		VMOVDQU32(e.word(0x7fc00000), k, out) // patterns are not aligned
 		return out
 	}
 	is := e.vec()
@@ -205,7 +204,7 @@ func (e *env) powers(v reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// byteAt is byte i of each lane as an unsigned number.
+// byteAt returns byte i of each lane as an unsigned number.
 func (e *env) byteAt(v operand.Op, i int) reg.VecVirtual {
 	var p [16]byte
 	for j := range p {
@@ -217,22 +216,22 @@ func (e *env) byteAt(v operand.Op, i int) reg.VecVirtual {
 	return e.shuffle(v, e.constant(p))
 }
 
-// scaled is d times numbers.
+// scaled returns d times numbers.
 func (e *env) scaled(d, numbers reg.VecVirtual) reg.VecVirtual {
 	VCVTDQ2PS(numbers, numbers)
 	VMULPS(d, numbers, numbers)
 	return numbers
 }
 
-// halves are the scale and the minimum, as it is added, of the whole block.
+// halves returns the scale and the negated minimum of the whole block.
 func (e *env) halves() (d, low reg.VecVirtual) {
 	d = e.keep("d", func() reg.VecVirtual { return e.half(0) })
 	low = e.keep("low", func() reg.VecVirtual { return e.xor(e.half(1), e.word(1<<31)) })
 	return d, low
 }
 
-// scaleK4 is of six bits each: those of the first four pieces are bytes, those of the
-// others have four bits after them and two in them.
+// scaleK4 decodes six bits each: those of the first four pieces are in one byte, those of the
+// others in four bits and two bits.
 func scaleK4(e *env, piece int) (scale, low reg.VecVirtual) {
 	d, m := e.halves()
 	six := func(at, up int) reg.VecVirtual {
@@ -257,7 +256,7 @@ func scaleQ2(e *env, piece int) (scale, low reg.VecVirtual) {
 	return e.scaled(d, e.byteAt(four(0), piece%4)), e.scaled(m, e.byteAt(four(4), piece%4))
 }
 
-// scaleQ3 is of six bits: four of the first eight bytes, two of the last four.
+// scaleQ3 decodes six bits: four in the first eight bytes, two in the last four.
 func scaleQ3(e *env, piece int) (scale, low reg.VecVirtual) {
 	d := e.keep("d", func() reg.VecVirtual { return e.half(0) })
 	i := piece / 4
@@ -274,7 +273,7 @@ func scaleQ6(e *env, piece int) (scale, low reg.VecVirtual) {
 	return e.scaled(d, e.signedByte(four, piece%4)), nil
 }
 
-// scaleIQ4 is of six bits: four beside each other, two in the head.
+// scaleIQ4 decodes six bits: four in nibbles, two in the head.
 func scaleIQ4(e *env, piece int) (scale, low reg.VecVirtual) {
 	d := e.keep("d", func() reg.VecVirtual { return e.half(0) })
 	high := e.keep("high", func() reg.VecVirtual {

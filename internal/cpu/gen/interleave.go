@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// interleave writes the function that puts words of rows side by side.
+// interleave writes the function that interleaves words of rows.
 func interleave(m *isa) {
 	name := "interleave" + m.suffix
 	TEXT(name, NOSPLIT, "func(to, from *byte, stride, words int)")

@@ -8,13 +8,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An isa is a set of vector instructions on registers of 32-bit lanes, with what
-// differs between them behind one name.
+// An isa is a vector instruction set with 32-bit lanes. Its methods hide the differences between
+// sets.
 type isa struct {
 	suffix string
 	lanes  int
 
-	hoisted map[[16]byte]reg.VecVirtual // patterns that the function at hand keeps in registers
+	hoisted map[[16]byte]reg.VecVirtual // patterns in registers of the current function
 }
 
 var (
@@ -31,10 +31,10 @@ func (m *isa) vec() reg.VecVirtual {
 	return YMM()
 }
 
-// word is v in all lanes.
+// word returns v in all lanes.
 func (m *isa) word(v uint32) operand.Op { return m.constant(words(v)) }
 
-// words is v in all words of a pattern.
+// words returns a pattern with v in all words.
 func words(v uint32) (p [16]byte) {
 	for i := range p {
 		p[i] = byte(v >> (i % 4 * 8))
@@ -42,12 +42,12 @@ func words(v uint32) (p [16]byte) {
 	return p
 }
 
-// octets is v in all bytes.
+// octets returns v in all bytes.
 func (m *isa) octets(v byte) operand.Op { return m.word(uint32(v) * 0x01010101) }
 
 var patterns = map[[16]byte]operand.Mem{}
 
-// pattern is 16 bytes of read-only memory, as often as a register has them.
+// pattern returns read-only memory with p repeated to the size of a register.
 func pattern(p [16]byte) operand.Mem {
 	if at, ok := patterns[p]; ok {
 		return at
@@ -64,8 +64,8 @@ func pattern(p [16]byte) operand.Mem {
 	return at
 }
 
-// constant is the pattern in each 128 bits: a register, or memory where there are
-// few registers. A function that hoists has the others in memory.
+// constant returns p in each 128 bits: a register, or memory if there are few registers. In a
+// function that hoists patterns, other patterns are in memory.
 func (m *isa) constant(p [16]byte) operand.Op {
 	switch v, ok := m.hoisted[p]; {
 	case ok:
@@ -76,7 +76,7 @@ func (m *isa) constant(p [16]byte) operand.Op {
 	return m.quarters(p)
 }
 
-// hoist keeps patterns in registers for the function that begins.
+// hoist keeps patterns in registers for the rest of the function.
 func (m *isa) hoist(patterns ...[16]byte) {
 	m.hoisted = map[[16]byte]reg.VecVirtual{}
 	for _, p := range patterns {
@@ -84,7 +84,7 @@ func (m *isa) hoist(patterns ...[16]byte) {
 	}
 }
 
-// quarters is a register with the pattern in each 128 bits.
+// quarters returns a register with p in each 128 bits.
 func (m *isa) quarters(p [16]byte) reg.VecVirtual {
 	v := m.vec()
 	if m.wide() {
@@ -95,8 +95,8 @@ func (m *isa) quarters(p [16]byte) reg.VecVirtual {
 	return v
 }
 
-// zero is the idiom of a register and itself that costs nothing; VXORPS is the one
-// that avo does not count as reading it.
+// zero returns a zeroed register, by the idiom that costs nothing. avo does not count VXORPS of a
+// register with itself as a read.
 func (m *isa) zero() reg.VecVirtual {
 	v := m.vec()
 	VXORPS(v, v, v)
@@ -133,7 +133,7 @@ func (m *isa) xor(a, b operand.Op) reg.VecVirtual {
 	return v
 }
 
-// join makes a a | b&mask and returns it.
+// join sets a to a | b&mask and returns it.
 func (m *isa) join(a reg.VecVirtual, b, mask operand.Op) reg.VecVirtual {
 	if m.wide() {
 		VPTERNLOGD(operand.U8(0xf8), mask, b, a)
@@ -143,8 +143,7 @@ func (m *isa) join(a reg.VecVirtual, b, mask operand.Op) reg.VecVirtual {
 	return a
 }
 
-// shift of the lanes as unsigned numbers: to the right, or to the left where n is
-// negative.
+// shift shifts the lanes as unsigned numbers to the right, or to the left if n is negative.
 func (m *isa) shift(a operand.Op, n int) operand.Op {
 	switch {
 	case n == 0:
@@ -159,7 +158,7 @@ func (m *isa) shift(a operand.Op, n int) operand.Op {
 	return v
 }
 
-// signedByte is byte i of each lane as a signed number.
+// signedByte returns byte i of each lane as a signed number.
 func (m *isa) signedByte(a operand.Op, i int) reg.VecVirtual {
 	v := m.vec()
 	VPSRAD(operand.U8(24), m.shift(a, 8*i-24), v)
@@ -184,7 +183,7 @@ func (m *isa) subWords(a, b operand.Op) reg.VecVirtual {
 	return v
 }
 
-// floats are the lanes, signed numbers, as float32.
+// floats converts the lanes from signed numbers to float32.
 func (m *isa) floats(a operand.Op) reg.VecVirtual {
 	v := m.vec()
 	VCVTDQ2PS(a, v)
@@ -203,7 +202,7 @@ func (m *isa) load(at operand.Mem) reg.VecVirtual {
 	return v
 }
 
-// everywhere is the 32 bits at a place in all lanes.
+// everywhere returns the 32 bits at a place in all lanes.
 func (m *isa) everywhere(at operand.Mem) reg.VecVirtual {
 	v := m.vec()
 	VPBROADCASTD(at, v)

@@ -1,6 +1,6 @@
-// Command gen writes the amd64 assembly of package cpu and its declarations, one
-// family of kernels a run, and the tables of the kernels for number formats; go generate
-// in this folder runs it for all.
+// Command gen writes the amd64 assembly of package cpu and its declarations, one family of kernels
+// per run, and the tables of the kernels for number formats. go generate in this folder runs it for
+// all families.
 package main
 
 //go:generate go run . -family quantized -out ../quantized_amd64.s -stubs ../quantized_stubs_amd64.go -pkg cpu
@@ -19,8 +19,7 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 )
 
-// families are the kernels by what they work on; each has a file of its own here
-// and two in package cpu.
+// families are the groups of kernels; each has a file here and two files in package cpu.
 var families = map[string]func(){
 	"attention": attention,
 	"float":     float,

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// memory are the loops that wait for memory and those that measure it.
+// memory writes the loops that wait for memory and those that measure it.
 func memory() {
 	prefetchLines()
 	TEXT("pause", NOSPLIT, "func()")
@@ -19,8 +19,7 @@ func memory() {
 	}
 }
 
-// sumWords adds a register's width at a time to eight sums, so that no addition
-// waits for another.
+// sumWords adds a register at a time to eight sums, so that no addition waits for another.
 func sumWords(m *isa, name string, prefetch bool) {
 	const sums = 8
 	width := 4 * m.lanes
@@ -75,7 +74,7 @@ func sumWords(m *isa, name string, prefetch bool) {
 	RET()
 }
 
-// prefetchLines writes a function that asks for memory without waiting for it.
+// prefetchLines writes a function that prefetches memory.
 func prefetchLines() {
 	TEXT("prefetch", NOSPLIT, "func(p *byte, lines int)")
 	Pragma("noescape")

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The sums of the norms are of float64: no square of a float32 leaves its range.
+// The norms sum in float64: no square of a float32 exceeds its range.
 
 func sum(m *isa) {
 	start("sum"+m.suffix, "func(x *float32, n int) float64", "sum"+m.suffix+" is the sum of n elements.")
@@ -38,7 +38,7 @@ func squares(m *isa) {
 	m.returnTotal(sums)
 }
 
-// double is a float64 argument in all lanes.
+// double returns a float64 argument in all lanes.
 func (m *isa) double(name string) reg.VecVirtual {
 	x, v := XMM(), m.vec()
 	Load(Param(name), x)
@@ -46,7 +46,7 @@ func (m *isa) double(name string) reg.VecVirtual {
 	return v
 }
 
-// single is a float32 argument in all lanes.
+// single returns a float32 argument in all lanes.
 func (m *isa) single(name string) reg.VecVirtual {
 	x, v := XMM(), m.vec()
 	Load(Param(name), x)
@@ -54,8 +54,8 @@ func (m *isa) single(name string) reg.VecVirtual {
 	return v
 }
 
-// keepDoubles makes zeros of the float64 in v whose lanes a mask of float32 lacks;
-// v is the lower half of these, or the upper half if half is 1.
+// keepDoubles zeroes the float64 in v whose lanes are not in a mask of float32. v is the lower half
+// of these lanes, or the upper half if half is 1.
 func (m *isa) keepDoubles(v reg.VecVirtual, mask reg.Register, half int) {
 	if m.wide() {
 		k := K()

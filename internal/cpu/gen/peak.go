@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// peak are the loops that measure how fast the processor multiplies and adds.
+// peak writes the loops that measure the peak speed of multiply-adds.
 func peak() {
 	for _, m := range []*isa{avx2, avx512} {
 		m.peakProducts()
@@ -16,7 +16,7 @@ func peak() {
 	}
 }
 
-// peakProducts multiplies bytes of 1, so that a lane's four add 4 to a sum.
+// peakProducts multiplies bytes of 1, so that each lane's four products add 4 to a sum.
 func (m *isa) peakProducts() {
 	doc := "8-bit products of 1 and 1, 4 a lane"
 	if m.wide() {
@@ -33,8 +33,7 @@ func (m *isa) peakProducts() {
 	}, nil)
 }
 
-// peakFloats multiplies 1 and 1 in float32. The sums stay numbers that it holds
-// exactly.
+// peakFloats multiplies 1 by 1 in float32. The sums stay small enough to be exact.
 func (m *isa) peakFloats() {
 	sums := 12
 	if m.wide() {
@@ -45,9 +44,9 @@ func (m *isa) peakFloats() {
 	}, func(sum reg.VecVirtual) { VCVTTPS2DQ(sum, sum) })
 }
 
-// peakLoop adds to as many sums in registers as hide the time of an instruction,
-// in rounds of one step for each. At its end it adds them up as integers, after
-// what finish makes of each.
+// peakLoop writes a loop that adds to as many sums in registers as hide the latency of an
+// instruction, one step each per round. At the end, finish converts each sum to integers, and they
+// are added.
 func (m *isa) peakLoop(name, doc string, sums int, constants []uint32, step func(sum reg.VecVirtual, constants []reg.VecVirtual), finish func(sum reg.VecVirtual)) {
 	name += m.suffix
 	TEXT(name, NOSPLIT, "func(sums *int32, rounds int)")

@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Where the parts of a record's block lie, as package cpu defines it.
+// Offsets in a record's block, as defined in package cpu.
 const (
 	recordD     = 32
 	recordN32   = 36
@@ -19,33 +19,33 @@ const (
 	recordBlock = 64
 )
 
-// How far ahead of their use words of weights are asked for, in bytes: by the
-// second-level cache and by the first.
+// Prefetch distances of words of weights in bytes: to the second-level cache and to the first-level
+// cache.
 const (
 	farBytes  = 12 << 10
 	nearBytes = 3 << 10
 )
 
-// An env is a product in the making: of interleaved weights and the records of some
+// An env is the state of generating a product of interleaved weights and the records of some
 // tokens.
 type env struct {
 	*isa
 	*format
 	tokens int
-	sides  int // groups that are multiplied at one time: they share what is loaded of records
-	side   int // the one at hand
+	sides  int // number of groups computed at a time, which share loads of records
+	side   int // the current one
 
-	words, heads reg.Register // of the block
-	stride       reg.Register // of groups of weights
+	words, heads reg.Register // of the current block
+	stride       reg.Register // between groups of weights
 	x            [4]reg.Register
-	xStride      reg.Register // of records
+	xStride      reg.Register // between records
 
-	columns [2]map[int]reg.VecVirtual    // by side: of the step, by place in a block of the format
-	kept    [2]map[string]reg.VecVirtual // by side: what several scales of the block have in common
+	columns [2]map[int]reg.VecVirtual    // by side and place in a block: loaded words of the current step
+	kept    [2]map[string]reg.VecVirtual // by side: values that several scales of the block share
 	bias    int                          // added to signed values
 }
 
-// quantized writes the kernels for products of quantised weights and records.
+// quantized writes the kernels for products of quantized weights and records.
 func quantized() {
 	for _, m := range []*isa{avx512, avx2} {
 		interleave(m)
@@ -59,10 +59,10 @@ func quantized() {
 	}
 }
 
-// A width is how many groups and tokens a kernel multiplies at one time.
+// A width is the numbers of groups and tokens that a kernel multiplies at a time.
 type width struct{ tokens, groups int }
 
-// widths are those of a format's kernels, the widest first.
+// widths returns the widths of a format's kernels, widest first.
 func (m *isa) widths(f *format) []width {
 	switch {
 	case !m.wide():
@@ -70,22 +70,22 @@ func (m *isa) widths(f *format) []width {
 	case f.BlockLen == 32:
 		return []width{{12, 2}, {8, 1}, {4, 1}, {2, 1}, {1, 1}}
 	}
-	// The code for two groups would not fit the first-level cache.
+	// The code for two groups would exceed the first-level cache.
 	return []width{{12, 1}, {8, 1}, {4, 1}, {2, 1}, {1, 1}}
 }
 
-// product writes the function that multiplies weights of a format, a number of groups
-// at one time, with the records of a number of tokens.
+// product writes the function that multiplies weights of a format, sides groups at a time, with the
+// records of tokens tokens.
 func product(m *isa, f *format, sides, tokens int) {
 	name := fmt.Sprintf("product%sx%d%s", f.Name, tokens, m.suffix)
 	TEXT(name, NOSPLIT, "func(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)")
 	Pragma("noescape")
 	Doc(name + " adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.")
 	e := &env{isa: m, format: f, tokens: tokens, sides: sides, words: argument("words"), heads: argument("heads"), stride: argument("stride")}
-	if f.signed && m.wide() { // the left factor of VPDPBUSD is unsigned
+	if f.signed && m.wide() { // VPDPBUSD's left factor is unsigned
 		e.bias = 128
 		if f.Offset > 0 && tokens <= f.sub/4 {
-			e.bias = f.Offset // which costs work for each token; the other for each group
+			e.bias = f.Offset // this costs work per token; the alternative costs work per group
 		}
 	}
 	m.hoist(e.constants()...)
@@ -118,7 +118,7 @@ func product(m *isa, f *format, sides, tokens int) {
 		ADDQ(e.x[i-1], e.x[i])
 	}
 	blocks = argument("blocks")
-	var kept []reg.VecVirtual // the totals, where there are registers enough
+	var kept []reg.VecVirtual // the totals, if there are enough registers
 	if m.wide() && tokens*sides <= 12 || tokens <= 2 {
 		for side := range sides {
 			for t := range tokens {
@@ -157,7 +157,7 @@ func product(m *isa, f *format, sides, tokens int) {
 	RET()
 }
 
-// constants are what the format's groups need all the time, where registers are many.
+// constants returns the patterns that the format's groups use often, if there are many registers.
 func (e *env) constants() (all [][16]byte) {
 	if !e.wide() {
 		return nil
@@ -171,7 +171,7 @@ func (e *env) constants() (all [][16]byte) {
 	return all
 }
 
-// stands is the format's table as groups need it.
+// stands returns the format's table in the form that groups need.
 func (e *env) stands() (p [16]byte) {
 	for i, n := range e.Table {
 		p[i] = byte(int(n) + e.bias)
@@ -179,10 +179,9 @@ func (e *env) stands() (p [16]byte) {
 	return p
 }
 
-// ahead is called for each of the parts of a block's work and asks for what is to be
-// read: words some way ahead, as many as the block has, and the heads of the block
-// of the next group. Only so many lines can be on their way, so that it is spread
-// over the work.
+// ahead is called for each part of a block's work and prefetches: as many words as the block has,
+// some distance ahead, and the heads of the same block in the next group. The prefetches are spread
+// over the work because the number of outstanding cache lines is limited.
 func (e *env) ahead(part, parts int) {
 	lines := (e.BlockBytes - e.head.bytes()) * e.lanes / 64
 	for i := lines * part / parts; i < lines*(part+1)/parts; i++ {
@@ -196,9 +195,9 @@ func (e *env) ahead(part, parts int) {
 	}
 }
 
-// block multiplies one block, a few pieces of as many values as share a scale at a
-// time: their sums are as many as there are registers for, and their values often
-// come from the same words.
+// block multiplies one block, a few pieces at a time. A piece is the values that share a scale.
+// There are as many sums as registers, and the values of several pieces often come from the same
+// words.
 func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
 	forget := func() { e.kept = [2]map[string]reg.VecVirtual{{}, {}} }
 	forget()
@@ -264,7 +263,7 @@ func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
 	}
 }
 
-// sums is how many sums are kept in registers.
+// sums returns the number of sums in registers.
 func (e *env) sums() int {
 	switch {
 	case !e.wide():
@@ -275,10 +274,10 @@ func (e *env) sums() int {
 	return 16
 }
 
-// tight reports whether there are no registers to keep anything else in.
+// tight reports whether no registers are left for other values.
 func (e *env) tight() bool { return !e.wide() || e.tokens > 4 }
 
-// record is the block of token t's record with a value.
+// record returns the block of token t's record that contains a value.
 func (e *env) record(t, value int) operand.Mem {
 	a := operand.Mem{Base: e.x[t/3], Disp: value / 32 * recordBlock}
 	if t%3 > 0 {
@@ -287,7 +286,7 @@ func (e *env) record(t, value int) operand.Mem {
 	return a
 }
 
-// raisedBy is the power of two that the values of a piece are too large by.
+// raisedBy returns the power of two by which the values of a piece are too large.
 func (e *env) raisedBy(piece int) int {
 	if !e.raises() || !e.wide() {
 		return 0
@@ -296,7 +295,7 @@ func (e *env) raisedBy(piece int) int {
 	return up
 }
 
-// begin begins the integer sums of a piece, with what makes up for the bias.
+// begin starts the integer sums of a piece with the correction for the bias.
 func (e *env) begin(t, piece int) reg.VecVirtual {
 	if e.bias == 0 {
 		return e.zero()
@@ -310,7 +309,7 @@ func (e *env) begin(t, piece int) reg.VecVirtual {
 	return sums
 }
 
-// piece is what the record has for a piece of 32 values or of 16.
+// piece returns the entry of the record for a piece of 32 or 16 values.
 func (e *env) piece(t, piece, for32, for16 int) operand.Mem {
 	value := piece * e.sub
 	if e.sub == 16 {
@@ -319,8 +318,7 @@ func (e *env) piece(t, piece, for32, for16 int) operand.Mem {
 	return e.record(t, value).Offset(for32)
 }
 
-// add adds a piece's integer sums, scaled, to total, and the minimum's share where
-// there is one.
+// add adds a piece's scaled integer sums to total, and the minimum's share if there is a minimum.
 func (e *env) add(total, sums reg.VecVirtual, t, piece int, scale, low reg.VecVirtual) {
 	d, m := e.record(t, piece*e.sub).Offset(recordD), e.piece(t, piece, recordM32, recordM16)
 	f := e.vec()
@@ -344,16 +342,16 @@ func (e *env) add(total, sums reg.VecVirtual, t, piece int, scale, low reg.VecVi
 	VFMADD231PS(low, f, total)
 }
 
-// Sums are of the integer products of a piece and a token, by row.
+// Sums are the integer sums of products of a piece and a token, by row.
 type sums struct {
 	words reg.VecVirtual
-	pairs reg.VecVirtual // without VPDPBUSD: sums of 16 bits, not yet in words
-	added int            // products in each pair
+	pairs reg.VecVirtual // without VPDPBUSD: 16-bit sums not yet added to the words
+	added int            // number of products in each pair
 }
 
-// products adds the four products of each lane's bytes to s without VPDPBUSD. It
-// multiplies magnitudes with values of the other's sign, two products in 16 bits,
-// and adds as many of these as cannot exceed 16 bits.
+// products adds the four products of each lane's bytes to s without VPDPBUSD. It multiplies
+// magnitudes by values with the other's sign, two products per 16 bits, and adds as many of these
+// as fit in 16 bits.
 func (e *env) products(s *sums, w, size reg.VecVirtual, x operand.Mem) {
 	v := e.everywhere(x)
 	if e.signed {
@@ -384,7 +382,7 @@ func (e *env) flush(s *sums) {
 	s.pairs, s.added = nil, 0
 }
 
-// column is the words of all rows at a place in a block of the format.
+// column returns the words of all rows at a place in a block of the format.
 func (e *env) column(at int) reg.VecVirtual {
 	v, ok := e.columns[e.side][at]
 	if !ok {
@@ -394,8 +392,7 @@ func (e *env) column(at int) reg.VecVirtual {
 	return v
 }
 
-// place is where the words of all rows lie that are at a place in a block of the
-// format.
+// place returns the memory of the words of all rows at a place in a block of the format.
 func (e *env) place(at int) operand.Mem {
 	if at >= e.head.at+e.head.bytes() {
 		at -= e.head.bytes()
@@ -403,7 +400,7 @@ func (e *env) place(at int) operand.Mem {
 	return e.beside(e.words, at*e.lanes)
 }
 
-// half is number i of the heads, a float16.
+// half returns number i of the heads, a float16.
 func (e *env) half(i int) reg.VecVirtual {
 	v := e.vec()
 	VCVTPH2PS(e.headAt(i), v)
@@ -414,7 +411,7 @@ func (e *env) headAt(i int) operand.Mem {
 	return e.beside(e.heads, i*e.lanes*e.head.width)
 }
 
-// beside is what lies at p on the side at hand.
+// beside returns the memory at p for the current side.
 func (e *env) beside(p reg.Register, disp int) operand.Mem {
 	a := operand.Mem{Base: p, Disp: disp}
 	if e.side > 0 {
@@ -423,7 +420,7 @@ func (e *env) beside(p reg.Register, disp int) operand.Mem {
 	return a
 }
 
-// keep is what f gives, once for all scales of the block where registers allow.
+// keep returns the result of f, computed once for all scales of the block if there are registers.
 func (e *env) keep(name string, f func() reg.VecVirtual) reg.VecVirtual {
 	v, ok := e.kept[e.side][name]
 	if !ok {

@@ -37,7 +37,7 @@ func quantize(m *isa) {
 		JNE(operand.LabelRef("ones"))
 		CMPQ(n, operand.Imm(8))
 		JL(operand.LabelRef("four"))
-		// Scales wait long for one another: meanwhile the blocks before are written.
+		// Scales have a long latency: meanwhile the previous blocks are written.
 		q.scalesOfFour(4, nextD, nextInverse, finite)
 		q.four(d, inverse)
 		VMOVAPS(nextD, d)
@@ -69,10 +69,10 @@ type quantizer struct {
 	magnitude operand.Op
 
 	// For several blocks at once:
-	scaled       reg.Register      // the mask of that name
-	order        reg.VecVirtual    // of the words after packing
-	pair         [2]reg.VecVirtual // of the scales of two blocks
-	first, other reg.VecVirtual    // of the sums
+	scaled       reg.Register      // register of the mask scaled
+	order        reg.VecVirtual    // order of the words after packing
+	pair         [2]reg.VecVirtual // selects the scales of two blocks
+	first, other reg.VecVirtual    // order of the sums
 	bias, flip   reg.VecVirtual
 }
 
@@ -91,7 +91,7 @@ func (q *quantizer) block(i int) (values []reg.VecVirtual, top reg.VecVirtual) {
 	return values, top
 }
 
-// scales returns d and 127/top of the maxima in the lanes of top, each 0 below
+// scales returns d and 127/top for the maxima in the lanes of top; both are 0 for maxima below
 // 2^-100.
 func (q *quantizer) scales(top reg.VecVirtual, like func() reg.VecVirtual) (d, inverse reg.VecVirtual) {
 	enough := like()
@@ -105,7 +105,7 @@ func (q *quantizer) scales(top reg.VecVirtual, like func() reg.VecVirtual) (d, i
 	return d, inverse
 }
 
-// word is a register with v in all lanes.
+// word returns a register with v in all lanes.
 func word(v int32, like func() reg.VecVirtual) reg.VecVirtual {
 	r := like()
 	VPBROADCASTD(table(v), r)
@@ -157,14 +157,14 @@ func (q *quantizer) one() {
 	VMOVDQU(q.sums(octets, d), at(q.record, 32))
 }
 
-// scalesOfFour sets d and inverse, in every 128 bits, to those of four blocks from
-// the given one on, and finite to 15 if all their values are.
+// scalesOfFour sets d and inverse, in every 128 bits, to those of four blocks from block from on.
+// It sets finite to 15 if all their values are finite.
 func (q *quantizer) scalesOfFour(from int, d, inverse reg.VecVirtual, finite reg.Register) {
 	var tops [4]reg.VecVirtual
 	for i := range tops {
 		_, tops[i] = q.block(from + i)
 	}
-	// Four rows of 16 become one of the maxima of each.
+	// Combine two rows of 16 each so that four rows become one with the maxima of each.
 	both := func(a, b reg.VecVirtual, low, high func(...operand.Op)) reg.VecVirtual {
 		l, h := ZMM(), ZMM()
 		low(b, a, l)
@@ -186,7 +186,7 @@ func (q *quantizer) scalesOfFour(from int, d, inverse reg.VecVirtual, finite reg
 	VSHUFI32X4(operand.U8(0), inverted.AsZ(), inverted.AsZ(), inverse)
 }
 
-// four writes four blocks of numbers.
+// four writes four blocks of finite values.
 func (q *quantizer) four(d, inverse reg.VecVirtual) {
 	var values [4][2]reg.VecVirtual
 	for i := range values {
@@ -214,15 +214,15 @@ func (q *quantizer) four(d, inverse reg.VecVirtual) {
 	}
 }
 
-// sums is what stands behind the values in a block, or in two of 32 bytes each,
-// whose scales are in the lanes of d.
+// sums returns the words after the values in a block. A register of 64 bytes has two blocks, whose
+// scales are in the lanes of d.
 func (q *quantizer) sums(octets reg.VecVirtual, d operand.Op) reg.VecVirtual {
 	two := octets.Size() == 64
 	like := YMM
 	if two {
 		like = ZMM
 	}
-	// The sum of eight bytes as unsigned numbers, and then of each half of a block.
+	// The sums of eight bytes as unsigned numbers, then of each half of a block.
 	a, b, zero := like(), like(), like()
 	if two {
 		VPXORD(octets, q.flip, a)
@@ -257,13 +257,13 @@ func (q *quantizer) sums(octets reg.VecVirtual, d operand.Op) reg.VecVirtual {
 	return sums
 }
 
-// What makes of the sums a and b of a block's halves, each in two words, the vector
-// 1, a+b, a+b, 0, a, b, a, b: two orders of words, added, less the bias of the bytes.
+// Orders that turn the sums a and b of a block's halves, each in two words, into the vector 1, a+b,
+// a+b, 0, a, b, a, b: the sum of two orders of words, minus the bias of the bytes.
 var (
 	sumFirst = [16]int32{1, 0, 0, 1, 0, 4, 0, 4, 9, 8, 8, 9, 8, 12, 8, 12}
 	sumOther = [16]int32{1, 4, 4, 1, 1, 1, 1, 1, 9, 12, 12, 9, 9, 9, 9, 9}
 	sumBias  = [16]int32{-1, 4096, 4096, 0, 2048, 2048, 2048, 2048, -1, 4096, 4096, 0, 2048, 2048, 2048, 2048}
 )
 
-// scaled are the words behind a block's values that are products with d.
+// scaled marks the words after a block's values that are products with d.
 const scaled = 0b11000101

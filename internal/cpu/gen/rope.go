@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// eachHead runs body for each of heads rows of y and x, dim elements apart. They
-// are turned by rows of cosines and sines.
+// eachHead runs body for each of heads rows of y and x, which are dim elements apart. All use the
+// same cosines and sines.
 func eachHead(y, x reg.Register, body func()) {
 	heads, dim := argument("heads"), argument("dim")
 	SHLQ(operand.U8(2), dim)

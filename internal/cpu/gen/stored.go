@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A storage is how plain numbers lie in memory.
+// A storage is a format of unquantized numbers in memory.
 type storage struct {
 	name  string
 	bytes int
@@ -31,8 +31,8 @@ var storages = []storage{
 	}},
 }
 
-// dotStored writes a function that multiplies eight rows of weights as they are
-// stored with one row of x, with the operations of dot8x1 and so with its bits.
+// dotStored writes a function that multiplies eight rows of weights in their stored format with one
+// row of x. It has the operations of dot8x1, and so the same bits.
 func dotStored(t tier, s storage) {
 	const rows, line, ahead = 8, 64, 256
 	name := "dot8" + s.name + t.suffix
@@ -42,7 +42,7 @@ func dotStored(t tier, s storage) {
 		"a little later in each row, and behind the end of a row for the eight rows after these.")
 	w, x, n, stride := argument("w"), argument("x"), argument("n"), argument("stride")
 	row := pointers(w, stride, rows)
-	next := GP64() // elements from what follows the end of a row to the row eight below
+	next := GP64() // bytes from the end of a row to the row eight below
 	IMUL3Q(operand.Imm(rows-1), stride, next)
 	SHRQ(operand.U8(bits.TrailingZeros(uint(s.bytes))), next)
 
@@ -52,7 +52,7 @@ func dotStored(t tier, s storage) {
 		VXORPS(sums[i].AsX(), sums[i].AsX(), sums[i].AsX())
 	}
 	scale := uint8(s.bytes)
-	i, end := GP64(), GP64() // elements
+	i, end := GP64(), GP64() // in elements
 	XORQ(i, i)
 	step := func(stretches int) {
 		for k := range stretches {

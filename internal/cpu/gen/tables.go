@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// formatTables writes what package cpu knows of the formats: how their blocks lie, and which
-// kernels multiply them on each tier. The kernels for arm64 are the macros CONSTANTS and
-// BLOCK of each format in ../product_blocks_arm64.h and ../product_superblocks_arm64.h,
-// for some numbers of tokens; their functions and declarations are written here.
+// formatTables writes package cpu's tables of formats: the layout of their blocks, and the kernels
+// of each tier. The kernels for arm64 are the macros CONSTANTS and BLOCK of each format in
+// ../product_blocks_arm64.h and ../product_superblocks_arm64.h, for some numbers of tokens; their
+// functions and declarations are written here.
 func formatTables() error {
 	var g printer
 	g.file("quantized_formats.go", "package cpu", `import "github.com/realizar/realizar/tensor"`)
@@ -71,13 +71,13 @@ func (g *printer) tier(suffix string, lanes int, widths func(*format) []width) {
 	g.line("}}")
 }
 
-// A printer writes text files in turns.
+// A printer writes several text files alternately.
 type printer struct {
 	files map[string]*strings.Builder
 	at    *strings.Builder
 }
 
-// file begins a file with these lines.
+// file begins a file with the lines head.
 func (g *printer) file(name string, head ...string) {
 	if g.files == nil {
 		g.files = map[string]*strings.Builder{}
@@ -93,7 +93,7 @@ func (g *printer) file(name string, head ...string) {
 	}
 }
 
-// to goes on with a file.
+// to continues a file.
 func (g *printer) to(name string) { g.at = g.files[name] }
 
 func (g *printer) print(text string, values ...any) { fmt.Fprintf(g.at, text, values...) }

@@ -25,20 +25,20 @@ func vector() {
 	}
 }
 
-// A stretch is a part of a row: as many elements as a register has lanes, or the
-// last ones of the row.
+// A stretch is a part of a row: as many elements as a register has lanes, or the remaining elements
+// of the row.
 type stretch struct {
 	m    *isa
-	i    reg.Register // bytes before the stretches of this turn of the loop
-	disp int          // bytes before this one
-	mask reg.Register // of the lanes that lie in the row; nil for all
+	i    reg.Register // byte offset of the stretches of this iteration
+	disp int          // further offset of this stretch
+	mask reg.Register // lanes inside the row; nil for all
 }
 
 func (s *stretch) at(row reg.Register) operand.Mem {
 	return operand.Mem{Base: row, Index: s.i, Scale: 1, Disp: s.disp}
 }
 
-// load is the stretch of a row, with zeros behind its end.
+// load loads the stretch of a row, with zeros past its end.
 func (s *stretch) load(row reg.Register) reg.VecVirtual {
 	v := s.m.vec()
 	switch {
@@ -63,8 +63,8 @@ func (s *stretch) store(v reg.VecVirtual, row reg.Register) {
 	}
 }
 
-// sweep runs body for each stretch of rows of n elements, unroll of them in a turn
-// of the loop while there are as many; k tells these apart.
+// sweep runs body for each stretch of rows of n elements, with unroll stretches per iteration as
+// long as there are that many. k numbers the stretches of an iteration.
 func (m *isa) sweep(n reg.Register, unroll int, body func(k int, s *stretch)) {
 	i, left := GP64(), GP64()
 	XORQ(i, i)
@@ -103,7 +103,7 @@ func (m *isa) sweep(n reg.Register, unroll int, body func(k int, s *stretch)) {
 
 var tables = map[string]operand.Mem{}
 
-// table is read-only memory with these words.
+// table returns read-only memory with these words.
 func table(words ...int32) operand.Mem {
 	key := fmt.Sprint(words)
 	m, ok := tables[key]
@@ -117,21 +117,21 @@ func table(words ...int32) operand.Mem {
 	return m
 }
 
-// numbers is a register with these words.
+// numbers returns a register with these words.
 func numbers(like func() reg.VecVirtual, words ...int32) reg.VecVirtual {
 	r := like()
 	VMOVUPS(table(words...), r)
 	return r
 }
 
-// permute is v's words in the given order.
+// permute returns v's words in the given order.
 func permute(v, order operand.Op, like func() reg.VecVirtual) reg.VecVirtual {
 	r := like()
 	VPERMD(v, order, r)
 	return r
 }
 
-// zeros are n registers of zeros.
+// zeros returns n registers of zeros.
 func (m *isa) zeros(n int) []reg.VecVirtual {
 	list := make([]reg.VecVirtual, n)
 	for i := range list {
@@ -140,7 +140,7 @@ func (m *isa) zeros(n int) []reg.VecVirtual {
 	return list
 }
 
-// doubles are the float32 in v's lower and upper half as float64.
+// doubles converts the float32 in v's lower and upper half to float64.
 func (m *isa) doubles(v reg.VecVirtual) (low, high reg.VecVirtual) {
 	low, high = m.vec(), m.vec()
 	if m.wide() {
@@ -157,7 +157,7 @@ func (m *isa) doubles(v reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
-// singles are the float64 of low and of high as float32.
+// singles converts the float64 of low and high to float32.
 func (m *isa) singles(low, high reg.VecVirtual) reg.VecVirtual {
 	v := m.vec()
 	if m.wide() {
@@ -174,7 +174,7 @@ func (m *isa) singles(low, high reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// total adds the float64 in the lanes of v; the sum is in the lowest.
+// total adds the float64 in the lanes of v and returns the lowest lane.
 func (m *isa) total(v reg.VecVirtual) reg.Register {
 	y := YMM()
 	if m.wide() {
@@ -204,7 +204,8 @@ func add(m *isa) {
 	RET()
 }
 
-// poison tells whether all is finite: 0 times infinity or NaN is NaN.
+// poison writes the function that checks whether all values are finite: 0 times infinity or NaN is
+// NaN.
 func poison(m *isa) {
 	start("poison"+m.suffix, "func(x *float32, n int) float32", "poison"+m.suffix+" is the sum of 0*x[i] over i < n: 0, or NaN where a value is not finite.")
 	x, n := argument("x"), argument("n")
@@ -218,7 +219,7 @@ func poison(m *isa) {
 	RET()
 }
 
-// sum adds the float32 in the lanes of v; the sum is in the lowest.
+// sum adds the float32 in the lanes of v and returns the lowest lane.
 func (m *isa) sum(v reg.VecVirtual) reg.Register {
 	if m.wide() {
 		return sumZMM(v).AsX()
@@ -226,7 +227,7 @@ func (m *isa) sum(v reg.VecVirtual) reg.Register {
 	return sumYMM(v).AsX()
 }
 
-// maxima finds the maxima of the blocks of a row.
+// maxima writes the function that computes the maxima of the blocks of a row.
 func maxima(m *isa) {
 	start("maxima"+m.suffix, "func(dst, x *float32, blocks int) float32",
 		"maxima"+m.suffix+" writes the largest of each 64 elements of x, of one block at least, to dst",

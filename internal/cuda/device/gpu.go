@@ -1,5 +1,5 @@
-// Package device is an open GPU: its two threads, the kernels that are loaded on it, and how
-// Go's structures become what kernels take. It knows no program.
+// Package device manages an open GPU: its two threads, the loaded kernels, and the conversion of Go
+// structures to kernel arguments. It knows nothing about programs.
 package device
 
 import (
@@ -11,30 +11,30 @@ import (
 	"github.com/realizar/realizar/internal/cuda/kernels"
 )
 
-// A GPU is an open device: its two threads and the kernels that are loaded.
+// A GPU is an open device with its two threads and loaded kernels.
 type GPU struct {
 	Driver  *driver.Driver
 	Info    driver.Device
 	Version driver.Version
-	target  driver.Capability // that the kernels are made for
+	target  driver.Capability // capability that the kernels are compiled for
 	Main    *driver.Context   // launches
 	Waiter  *driver.Context   // waits
 
-	ptx      func(family string, text []byte) []byte // nil, or changes the text of kernels
-	compiled atomic.Int64                            // nanoseconds that kernels took to build and load
+	ptx      func(family string, text []byte) []byte // modifies the text of kernels; may be nil
+	compiled atomic.Int64                            // nanoseconds spent on compiling and loading kernels
 
 	// Used on the main thread alone.
 	Modules map[string]*module
-	Shared  map[*driver.Function]int // dynamic shared memory that functions may have
+	Shared  map[*driver.Function]int // maximum dynamic shared memory of functions, in bytes
 }
 
-// A module is a family of kernels on the device.
+// A module is a loaded family of kernels.
 type module struct {
 	code      *driver.Module
 	Functions map[string]*driver.Function
 }
 
-// Open opens a device for the kernels made for target.
+// Open opens a device, for kernels compiled for target.
 func Open(d *driver.Driver, device driver.Device, target driver.Capability, ptx func(family string, text []byte) []byte) (*GPU, error) {
 	g := &GPU{Driver: d, Info: device, Version: d.Version(), target: target, ptx: ptx, Modules: map[string]*module{}, Shared: map[*driver.Function]int{}}
 	var err error
@@ -47,11 +47,11 @@ func Open(d *driver.Driver, device driver.Device, target driver.Capability, ptx 
 	return g, nil
 }
 
-// Close lets go of the device.
+// Close closes the device.
 func (g *GPU) Close() error {
 	var all error
 	keep := func(err error) {
-		// What a lost device held is gone.
+		// A lost device has already lost its memory.
 		if !errors.Is(err, driver.ErrDeviceLost) {
 			all = errors.Join(all, err)
 		}
@@ -68,8 +68,7 @@ func (g *GPU) Close() error {
 	return all
 }
 
-// Function finds a kernel, loading its family where that is not there yet. It is
-// called on the main thread.
+// Function returns a kernel, and loads its family if needed. It must be called on the main thread.
 func (g *GPU) Function(family, name string) (*driver.Function, error) {
 	m := g.Modules[family]
 	if m == nil {
@@ -101,20 +100,20 @@ func (g *GPU) Function(family, name string) (*driver.Function, error) {
 	return f, nil
 }
 
-// Programmatic is the first version whose graphs keep launches that may begin before
-// the one before them has ended.
+// Programmatic is the first driver version whose graphs support launches that may begin before the
+// previous one has ended.
 const Programmatic = driver.Version(12030)
 
-// Early reports whether kernels may begin before those before them have ended.
+// Early reports whether kernels may begin before the previous ones have ended.
 func (g *GPU) Early() bool { return g.Hopper() && g.Version >= Programmatic }
 
-// Hopper reports whether the kernels are those made for capability 9.0.
+// Hopper reports whether the kernels are compiled for capability 9.0.
 func (g *GPU) Hopper() bool { return g.target == driver.Capability{Major: 9} }
 
-// Compiling is what the kernels took so far to build and load.
+// Compiling returns the time spent so far on compiling and loading kernels.
 func (g *GPU) Compiling() time.Duration { return time.Duration(g.compiled.Load()) }
 
-// FreeHost gives back memory of [driver.Context.AllocHost], or nothing.
+// FreeHost frees memory of [driver.Context.AllocHost]. It does nothing if b is nil.
 func FreeHost(c *driver.Context, b []byte) error {
 	if b == nil {
 		return nil
@@ -122,7 +121,7 @@ func FreeHost(c *driver.Context, b []byte) error {
 	return c.FreeHost(b)
 }
 
-// DestroyEvent destroys an event, or nothing.
+// DestroyEvent destroys an event. It does nothing if e is nil.
 func DestroyEvent(e *driver.Event) error {
 	if e == nil {
 		return nil

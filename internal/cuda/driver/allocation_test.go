@@ -7,8 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// What a step does allocates nothing. The fake's own functions do, so here they
-// are hollow.
+// A step allocates nothing. The fake's own functions allocate, so the test makes them do nothing.
 func TestAllocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")

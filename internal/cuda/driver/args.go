@@ -5,24 +5,23 @@ import (
 	"math"
 )
 
-// Args are a kernel's parameters, packed as the device reads them: in the order of
-// the kernel's declaration, each at a multiple of its size. They are packed once
-// and launched often, also while they change: a launch copies them. The zero value
-// has none.
+// Args are a kernel's parameters, packed as the device reads them: in declaration order, each
+// aligned to its size. They are packed once and can be launched many times, and may be changed
+// between launches, because a launch copies them. The zero value has no parameters.
 type Args struct {
 	buf   []byte
 	size  uintptr
 	extra [5]uintptr
 }
 
-// Markers of cuLaunchKernel's extra.
+// Markers in the extra argument of cuLaunchKernel.
 const (
 	paramEnd           = 0
 	paramBufferPointer = 1
 	paramBufferSize    = 2
 )
 
-// Reset takes all parameters away and keeps the room for others.
+// Reset removes all parameters and keeps the memory for others.
 func (a *Args) Reset() *Args {
 	a.buf = a.buf[:0]
 	return a
@@ -61,7 +60,8 @@ func (a *Args) TensorMap(m *TensorMap) *Args {
 	return a
 }
 
-// Struct adds the bytes of a structure that the kernel takes by value; align is the largest alignment of its fields.
+// Struct adds the bytes of a structure passed by value. align is the largest alignment of its
+// fields.
 func (a *Args) Struct(b []byte, align int) *Args {
 	a.align(align)
 	a.buf = append(a.buf, b...)

@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// A caller makes calls of the driver, one at a time. What the driver reads and
-// writes meanwhile lies in the caller, or is held by it: the memory of the Go heap
-// stays where it is, a goroutine's stack does not. So a call allocates nothing.
+// A caller makes driver calls, one at a time. The memory that the driver reads and writes during a
+// call is in the caller or referenced by it: the Go heap does not move, unlike a goroutine's stack.
+// So a call allocates nothing.
 type caller struct {
 	address *[functions]uintptr
-	args    [12]uintptr // of cuTensorMapEncodeTiled, which takes the most
+	args    [12]uintptr // cuTensorMapEncodeTiled takes the most
 	held    unsafe.Pointer
 
 	out struct {
@@ -23,7 +23,7 @@ type caller struct {
 	}
 }
 
-// call makes a call. Its pointers are addresses of out or come from hold.
+// call makes a call. Pointer arguments must be addresses in out or results of hold.
 func (c *caller) call(f function, args ...uintptr) Code {
 	n := copy(c.args[:], args)
 	code := Code(uint32(invoke(c.address[f], c.args[:n])))
@@ -31,17 +31,17 @@ func (c *caller) call(f function, args ...uintptr) Code {
 	return code
 }
 
-// hold is the address of what p points to, which stays there until the next call
-// has returned: keeping p in the caller is what makes it lie on the heap.
+// hold returns the address of the memory that p points to, and keeps it valid until the next call
+// has returned. Storing p in the caller moves the memory to the heap.
 func (c *caller) hold(p unsafe.Pointer) uintptr {
 	c.held = p
 	return uintptr(p)
 }
 
-// at is the address of a field of out.
+// at returns the address of a field of out.
 func at[T any](field *T) uintptr { return uintptr(unsafe.Pointer(field)) }
 
-// fault describes a code that f returned.
+// fault returns the error for a code that f returned.
 func (c *caller) fault(f function, code Code) *Error {
 	e := &Error{Call: f.String(), Code: code, Name: fmt.Sprintf("CUDA error %d", code), Text: "an error that the driver has no words for"}
 	if s, ok := c.words(fnGetErrorName, code); ok {
@@ -67,7 +67,7 @@ func (c *caller) words(f function, code Code) (string, bool) {
 	return s, true
 }
 
-// text is out.text up to its NUL.
+// text returns out.text up to its NUL.
 func (c *caller) text() string { return cString(c.out.text[:]) }
 
 func cString(b []byte) string {

@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// A Context is a device's primary context, owned by one goroutine that is locked
-// to its thread: CUDA binds contexts to threads. Everything of the context, its
-// memory, streams, modules and graphs included, is used only by functions that Do
-// runs, with the exception of Do and Close themselves.
+// A Context is a device's primary context, owned by one goroutine that is locked to its thread,
+// because CUDA binds contexts to threads. All resources of the context, including memory, streams,
+// modules and graphs, may be used only by functions that Do runs. Do and Close themselves may be
+// called from any goroutine.
 //
-// What was made is not freed by Close; whoever makes something destroys it first.
+// Close does not free these resources; their creators must destroy them first.
 type Context struct {
 	device Device
 
-	mu     sync.RWMutex // held for reading while a task is handed over
+	mu     sync.RWMutex // read-locked while a task is handed over
 	closed bool
 	tasks  chan task
-	ended  chan error // the owner's last word
+	ended  chan error // the owner's result
 	close  func() error
 
-	// What follows belongs to the owner.
+	// The owner's fields.
 	caller
 	handle uintptr
 	doing  string
@@ -37,11 +37,11 @@ type task struct {
 	done chan error
 }
 
-// replies are channels of one place each.
+// replies are channels of capacity one.
 var replies = sync.Pool{New: func() any { return make(chan error, 1) }}
 
-// NewContext opens the primary context of a device. Several contexts of one
-// device share it, each with a thread of its own.
+// NewContext opens the primary context of a device. Several contexts of a device share it; each has
+// its own thread.
 func (d *Driver) NewContext(device Device) (*Context, error) {
 	c := &Context{device: device, tasks: make(chan task), ended: make(chan error, 1)}
 	c.address = &d.address
@@ -54,12 +54,12 @@ func (d *Driver) NewContext(device Device) (*Context, error) {
 	return c, nil
 }
 
-// Device is the one that the context is of.
+// Device returns the context's device.
 func (c *Context) Device() Device { return c.device }
 
-// Do runs f on the context's thread, after all that was handed over before, and
-// returns its error. A panic in f becomes an error. f must not call Do or Close of
-// the same context, and must not hand what it uses to other goroutines.
+// Do runs f on the context's thread, after all functions handed over before, and returns its error.
+// A panic in f becomes an error. f must not call Do or Close of the same context, and must not
+// share the resources that it uses with other goroutines.
 func (c *Context) Do(f func() error) error {
 	done := replies.Get().(chan error)
 	if err := c.send(task{f, done}); err != nil {
@@ -80,8 +80,8 @@ func (c *Context) send(t task) error {
 	return nil
 }
 
-// Close waits for what Do is running, and lets go of the context. A second call
-// returns what the first one did.
+// Close waits for the functions that Do runs, and closes the context. A second call returns the
+// same result.
 func (c *Context) Close() error { return c.close() }
 
 func (c *Context) end() error {
@@ -99,8 +99,8 @@ func (c *Context) own(opened chan<- error) {
 	if err == nil {
 		c.serve()
 	}
-	// Not deferred: a goroutine that is ended within Do takes its thread with it,
-	// on which the context is still current.
+	// Not deferred: if Do's function ends the goroutine, the thread ends with it, and the context
+	// is still current on that thread.
 	runtime.UnlockOSThread()
 }
 
@@ -141,8 +141,7 @@ func (c *Context) run(t task) {
 			t.done <- fmt.Errorf("cuda: a panic within Do: %v\n%s", p, debug.Stack())
 			return
 		}
-		// runtime.Goexit ends this goroutine and its thread with it: another one
-		// takes over.
+		// runtime.Goexit ends this goroutine and its thread, so another one takes over.
 		go c.takeOver()
 		t.done <- errors.New("cuda: a function within Do ended its goroutine")
 	}()
@@ -153,13 +152,12 @@ func (c *Context) run(t task) {
 
 func (c *Context) takeOver() {
 	runtime.LockOSThread()
-	c.call(fnCtxSetCurrent, c.handle) // where it fails, every call that follows says so
+	c.call(fnCtxSetCurrent, c.handle) // if this fails, every later call reports it
 	c.serve()
 	runtime.UnlockOSThread()
 }
 
-// Doing sets what the context's errors say was being done, and returns what they
-// said before:
+// Doing sets the activity that the context's errors name, and returns the previous one:
 //
 //	defer c.Doing(c.Doing("loading layer 3"))
 func (c *Context) Doing(what string) (before string) {
@@ -167,10 +165,10 @@ func (c *Context) Doing(what string) (before string) {
 	return before
 }
 
-// Synchronize waits for all that the device was given.
+// Synchronize waits for all work of the device.
 func (c *Context) Synchronize() error { return c.do(fnCtxSynchronize) }
 
-// do makes a call, unless the device was lost before.
+// do makes a call, unless the device has been lost.
 func (c *Context) do(f function, args ...uintptr) error {
 	if c.lost != nil {
 		return c.lost
@@ -181,7 +179,7 @@ func (c *Context) do(f function, args ...uintptr) error {
 	return nil
 }
 
-// failed makes an error of a code, with what the caller knows about it.
+// failed converts a code to an error, with the context's details.
 func (c *Context) failed(f function, code Code, detail string) error {
 	e := c.fault(f, code)
 	e.Doing, e.Detail = c.doing, detail
@@ -197,8 +195,8 @@ func (c *Context) failed(f function, code Code, detail string) error {
 	return e
 }
 
-// invalid is a call that was not made, because the driver would refuse it or do
-// worse.
+// invalid returns an error for a call that was not made, because the driver would reject it or
+// misbehave.
 func (c *Context) invalid(f function, format string, args ...any) error {
 	return &Error{Call: f.String(), Code: InvalidValue, Name: "CUDA_ERROR_INVALID_VALUE", Text: "invalid argument", Doing: c.doing, Detail: fmt.Sprintf(format, args...)}
 }

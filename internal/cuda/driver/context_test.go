@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// What runs in Do is never beside another one, and what one goroutine hands over
-// runs in its order. The race detector sees the first where it is on.
+// Functions passed to Do never run concurrently, and those of one goroutine run in order. The race
+// detector checks the former if it is on.
 func TestDoInOrder(t *testing.T) {
 	const goroutines, each = 8, 50
 	c := drivertest.New(t, drivertest.Options{}).Context()
@@ -28,7 +28,7 @@ func TestDoInOrder(t *testing.T) {
 						t.Errorf("goroutine %d: task %d came after %d", g, i, last[g])
 					}
 					last[g] = i
-					return c.Synchronize() // fails on another thread than the context's
+					return c.Synchronize() // fails on any thread but the context's
 				})
 				if err != nil {
 					t.Error(err)

@@ -2,8 +2,8 @@ package driver
 
 import "unsafe"
 
-// The copies and fillings of a Context are over when they return, for every
-// stream: where CUDA's own may return before, these wait.
+// The copies and fills of a Context are complete when they return, for every stream. They wait if
+// CUDA's own functions may return earlier.
 
 // CopyToDevice copies all of src.
 func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
@@ -16,7 +16,7 @@ func (c *Context) CopyToDevice(dst DevicePtr, src []byte) error {
 	return c.settle()
 }
 
-// CopyToHost fills dst. It does not wait for what a stream was given before.
+// CopyToHost fills dst. It does not wait for earlier work of a stream.
 func (c *Context) CopyToHost(dst []byte, src DevicePtr) error {
 	if len(dst) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func (c *Context) CopyToHost(dst []byte, src DevicePtr) error {
 	return c.do(fnMemcpyDtoH, c.hold(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)))
 }
 
-// CopyOnDevice copies within the device's memory; the two places do not overlap.
+// CopyOnDevice copies within device memory. The ranges must not overlap.
 func (c *Context) CopyOnDevice(dst, src DevicePtr, bytes int) error {
 	if bytes <= 0 {
 		return c.sizeError(fnMemcpyDtoD, bytes)
@@ -46,7 +46,7 @@ func (c *Context) Memset8(dst DevicePtr, value uint8, n int) error {
 	return c.settle()
 }
 
-// Memset32 writes n words of 32 bits; dst is a multiple of 4.
+// Memset32 writes n words of 32 bits. dst must be a multiple of 4.
 func (c *Context) Memset32(dst DevicePtr, value uint32, n int) error {
 	if n <= 0 {
 		return c.sizeError(fnMemsetD32, n)
@@ -57,11 +57,10 @@ func (c *Context) Memset32(dst DevicePtr, value uint32, n int) error {
 	return c.settle()
 }
 
-// settle waits for the stream that calls without a stream use. A [Stream] does not
-// wait for it.
+// settle waits for the default stream, for which a [Stream] does not wait.
 func (c *Context) settle() error { return c.do(fnStreamSynchronize, 0) }
 
-// sizeError is nil for a size of zero, with which there is nothing to do.
+// sizeError returns nil for a size of zero, which needs no work.
 func (c *Context) sizeError(f function, n int) error {
 	if n == 0 {
 		return nil
@@ -69,9 +68,9 @@ func (c *Context) sizeError(f function, n int) error {
 	return c.invalid(f, "a size of %d", n)
 }
 
-// The copies and fillings of a Stream happen in its order, and return before they
-// are over. Host memory is that of [Context.AllocHost], and stays as it is until
-// then: the device, or a graph, reads it later.
+// The copies and fills of a Stream run in its order, and return before they are complete. Host
+// memory must come from [Context.AllocHost] and must not change until then, because the device, or
+// a graph, reads it later.
 
 // CopyToDevice copies all of src.
 func (s *Stream) CopyToDevice(dst DevicePtr, src []byte) error {
@@ -95,7 +94,7 @@ func (s *Stream) CopyToHost(dst []byte, src DevicePtr) error {
 	return s.do(fnMemcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)), s.handle)
 }
 
-// CopyOnDevice copies within the device's memory; the two places do not overlap.
+// CopyOnDevice copies within device memory. The ranges must not overlap.
 func (s *Stream) CopyOnDevice(dst, src DevicePtr, bytes int) error {
 	if bytes <= 0 {
 		return s.c.sizeError(fnMemcpyDtoDAsync, bytes)
@@ -111,7 +110,7 @@ func (s *Stream) Memset8(dst DevicePtr, value uint8, n int) error {
 	return s.do(fnMemsetD8Async, uintptr(dst), uintptr(value), uintptr(n), s.handle)
 }
 
-// Memset32 writes n words of 32 bits; dst is a multiple of 4.
+// Memset32 writes n words of 32 bits. dst must be a multiple of 4.
 func (s *Stream) Memset32(dst DevicePtr, value uint32, n int) error {
 	if n <= 0 {
 		return s.c.sizeError(fnMemsetD32Async, n)

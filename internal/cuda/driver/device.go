@@ -2,8 +2,8 @@ package driver
 
 import "fmt"
 
-// A Device is a GPU that the driver shows. CUDA_VISIBLE_DEVICES, which the driver
-// itself obeys, decides which there are and in which order.
+// A Device is a GPU that the driver reports. The driver respects CUDA_VISIBLE_DEVICES, which
+// selects and orders the devices.
 type Device struct {
 	Index int
 	Name  string
@@ -14,7 +14,7 @@ type Device struct {
 	Memory          int // bytes
 	Multiprocessors int
 	L2              int // bytes
-	SharedPerBlock  int // bytes of shared memory that a block may ask for
+	SharedPerBlock  int // maximum shared memory of a block, in bytes
 	Clock           int // of the multiprocessors, kHz
 	MemoryClock     int // kHz
 	MemoryBus       int // bits
@@ -22,7 +22,7 @@ type Device struct {
 	handle uintptr
 }
 
-// A Capability is a compute capability: 9.0 is that of Hopper.
+// A Capability is a compute capability, such as 9.0 for Hopper.
 type Capability struct{ Major, Minor int }
 
 func (c Capability) String() string { return fmt.Sprintf("%d.%d", c.Major, c.Minor) }
@@ -32,8 +32,8 @@ func (c Capability) AtLeast(major, minor int) bool {
 	return c.Major > major || c.Major == major && c.Minor >= minor
 }
 
-// Bandwidth is what the memory's bus could carry at two transfers a clock, in
-// bytes per second. No kernel reaches it.
+// Bandwidth returns the peak bandwidth of the memory bus at two transfers per clock, in bytes per
+// second. No kernel reaches it.
 func (d Device) Bandwidth() float64 {
 	return 2 * float64(d.MemoryClock) * 1000 * float64(d.MemoryBus) / 8
 }
@@ -50,7 +50,7 @@ const (
 	attributeSharedPerBlock  = 97
 )
 
-// Devices lists the GPUs; the error is [ErrNoDevice] where there is none.
+// Devices lists the GPUs. The error wraps [ErrNoDevice] if there is none.
 func (d *Driver) Devices() ([]Device, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,12 +1,11 @@
-// Package driver speaks to NVIDIA's driver, libcuda, without cgo and without a
-// toolkit: devices, contexts, memory, streams, events, modules, launches and
-// graphs. It knows no kernels and no models.
+// Package driver calls NVIDIA's driver, libcuda, without cgo and without a toolkit: devices,
+// contexts, memory, streams, events, modules, launches and graphs. It knows nothing about kernels
+// and models.
 //
-// The library is looked for when [Open] is called, so a program that imports this
-// package starts on a machine without a GPU. A build with the tag nocuda, or for a
-// system that has no CUDA, has the same face and an Open that says so.
+// [Open] loads the library, so a program that imports this package also starts on a machine without
+// a GPU. A build with the tag nocuda, or for a system without CUDA, has the same API and an Open
+// that returns an error.
 //
-// A [Context] owns one thread of the operating system, and all that belongs to the
-// context happens within its [Context.Do]. Nothing in a launch, in the replay of a
-// graph or in a copy allocates.
+// A [Context] owns one operating system thread, and all use of the context's resources happens
+// within [Context.Do]. Launches, graph launches and copies do not allocate.
 package driver

@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// oldest is the first version that has all functions, as cuDriverGetVersion gives it.
+// oldest is the first version that has all functions, in the form of cuDriverGetVersion.
 const oldest = Version(12010)
 
-// A Version is a version of CUDA: 1000 times the major one and 10 times the minor one.
+// A Version is a CUDA version: 1000 times the major version plus 10 times the minor version.
 type Version int
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
-// A Driver is the driver's library, ready to be called.
+// A Driver is the loaded driver library.
 type Driver struct {
 	version Version
 	address [functions]uintptr
 
-	mu sync.Mutex // held while the caller is used
+	mu sync.Mutex // held during calls
 	caller
 }
 
-// A Lookup finds the address of a C function by its symbol.
+// A Lookup returns the address of a C function by its symbol.
 type Lookup func(symbol string) (uintptr, error)
 
 var open = sync.OnceValues(func() (*Driver, error) {
@@ -33,15 +33,15 @@ var open = sync.OnceValues(func() (*Driver, error) {
 	return OpenLibrary(lookup)
 })
 
-// Open finds the driver and starts it, once for the process. The error is
-// [ErrNoDriver], [ErrNoDevice] or [ErrTooOld] with what is missing.
+// Open loads and initializes the driver, once per process. The error wraps [ErrNoDriver],
+// [ErrNoDevice] or [ErrTooOld].
 func Open() (*Driver, error) { return open() }
 
-// OpenLibrary is [Open] for functions that come from elsewhere, as a test's do.
+// OpenLibrary is like [Open], but takes the functions from a lookup, for tests.
 func OpenLibrary(lookup Lookup) (*Driver, error) {
 	d := &Driver{}
 	d.caller.address = &d.address
-	// An old driver lacks functions, so what it has to say of itself comes first.
+	// An old driver lacks functions, so its version is checked first.
 	for _, f := range []function{fnGetErrorName, fnGetErrorString, fnDriverGetVersion} {
 		if err := d.resolve(lookup, f); err != nil {
 			return nil, err
@@ -89,5 +89,5 @@ func noDevice(cause error) error {
 	return fmt.Errorf("%w: %w; %s", ErrNoDevice, cause, way)
 }
 
-// Version is the newest CUDA that the driver is made for.
+// Version returns the newest CUDA version that the driver supports.
 func (d *Driver) Version() Version { return d.version }

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// These tests need a GPU of capability 8.0 or later. Their times are for reading:
+// These tests need a GPU of capability 8.0 or later. They log times and do not judge them:
 //
 //	CGO_ENABLED=0 go test -tags gpu -c ./internal/cuda/driver
 //	./driver.test -test.v -test.run GPU
@@ -101,7 +101,7 @@ done:
 }
 `
 
-// gpu is the first device with what most tests need.
+// gpu is the first device, with the kernels and the stream that most tests need.
 type gpu struct {
 	c                    *driver.Context
 	s                    *driver.Stream
@@ -150,7 +150,7 @@ func newGPU(t *testing.T) *gpu {
 	return g
 }
 
-// alloc takes memory until the end of the test.
+// alloc allocates device memory until the end of the test.
 func (g *gpu) alloc(t *testing.T, bytes int) driver.DevicePtr {
 	t.Helper()
 	p, err := g.c.Alloc(bytes)
@@ -165,7 +165,7 @@ func (g *gpu) alloc(t *testing.T, bytes int) driver.DevicePtr {
 	return p
 }
 
-// time is how long the stream takes for what f gives it, in milliseconds.
+// time returns how long the stream takes for the work that f queues, in milliseconds.
 func (g *gpu) time(t *testing.T, f func() error) float64 {
 	t.Helper()
 	start, err := g.c.NewTimer()
@@ -242,7 +242,7 @@ func TestGPUKernels(t *testing.T) {
 			if err := errors.Join(
 				g.c.Memset32(z, 0xffffffff, n),
 				g.add.Launch(g.s, shape, &add),
-				// The second kernel must not begin before the first one's end here.
+				// The second kernel must not begin before the first one ends.
 				g.s.Synchronize(),
 				g.saxpy.Launch(g.s, shape, &saxpy),
 				g.s.Synchronize(),
@@ -450,7 +450,7 @@ func TestGPUErrors(t *testing.T) {
 	})
 }
 
-// This test comes last: after it the process may not have the device back.
+// This test must come last: the process may not be able to use the device after it.
 func TestGPULost(t *testing.T) {
 	g := newGPU(t)
 	err := g.c.Do(func() error {

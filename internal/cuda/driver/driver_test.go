@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// On a machine with a GPU Open works, on any other it says why not.
+// On a machine with a GPU Open succeeds. On any other its error says why not.
 func TestOpen(t *testing.T) {
 	d, err := driver.Open()
 	if err != nil {

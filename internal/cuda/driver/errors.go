@@ -6,28 +6,27 @@ import (
 	"strings"
 )
 
-// The kinds of error of this package. They are wrapped with what they are about,
-// so compare with [errors.Is].
+// The kinds of errors of this package. Errors wrap them; compare with [errors.Is].
 var (
-	// ErrNoDriver says that the driver's library is missing or cannot be used.
+	// ErrNoDriver reports that the driver library is missing or unusable.
 	ErrNoDriver = errors.New("no usable NVIDIA driver")
-	// ErrNoDevice says that the driver shows no GPU.
+	// ErrNoDevice reports that the driver shows no GPU.
 	ErrNoDevice = errors.New("no NVIDIA GPU is visible")
-	// ErrTooOld says that the driver is of a version before CUDA 12.1.
+	// ErrTooOld reports a driver before CUDA 12.1.
 	ErrTooOld = errors.New("the NVIDIA driver is too old")
-	// ErrOutOfMemory says that the device, or the host's memory for it, is full.
+	// ErrOutOfMemory reports that device memory, or pinned host memory, is exhausted.
 	ErrOutOfMemory = errors.New("out of device memory")
-	// ErrDeviceLost says that a fault has ended the context: nothing that was in
-	// the device's memory can be used any more.
+	// ErrDeviceLost reports that a fault has destroyed the context. Device memory can no longer be
+	// used.
 	ErrDeviceLost = errors.New("the device is lost")
-	// ErrClosed says that the context was closed.
+	// ErrClosed reports a closed context.
 	ErrClosed = errors.New("the CUDA context is closed")
 )
 
-// A Code is what a call of the driver returns, a CUresult.
+// A Code is the result of a driver call, a CUresult.
 type Code uint32
 
-// The codes that this package or its tests tell apart.
+// The codes that this package or its tests distinguish.
 const (
 	Success              Code = 0
 	InvalidValue         Code = 1
@@ -63,7 +62,7 @@ const (
 	Unknown              Code = 999
 )
 
-// Lost reports whether a context that has returned the code is at its end.
+// Lost reports whether the code means that the context is destroyed.
 func (c Code) Lost() bool {
 	switch c {
 	case ECCUncorrectable, NVLinkUncorrectable, Contained, IllegalAddress, LaunchTimeout,
@@ -74,15 +73,15 @@ func (c Code) Lost() bool {
 	return false
 }
 
-// An Error is a call of the driver that failed. The device works behind the
-// host's back, so a fault of a kernel is reported by whichever call comes next.
+// An Error is a failed driver call. The device works asynchronously, so a later call may report a
+// kernel's fault.
 type Error struct {
-	Call   string // as CUDA's documentation names it: cuMemAlloc
+	Call   string // the name in CUDA's documentation: cuMemAlloc
 	Code   Code
 	Name   string // CUDA_ERROR_OUT_OF_MEMORY
-	Text   string // what the driver says of it
-	Doing  string // what the caller was at, see [Context.Doing]; may be empty
-	Detail string // sizes, or a compiler's log; may be empty
+	Text   string // the driver's description
+	Doing  string // the caller's activity; see [Context.Doing]; may be empty
+	Detail string // sizes, or the compiler's log; may be empty
 }
 
 func (e *Error) Error() string {
@@ -101,7 +100,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is tells [ErrOutOfMemory] and [ErrDeviceLost].
+// Is matches [ErrOutOfMemory] and [ErrDeviceLost].
 func (e *Error) Is(target error) bool {
 	return target == ErrOutOfMemory && e.Code == OutOfMemory || target == ErrDeviceLost && e.Code.Lost()
 }

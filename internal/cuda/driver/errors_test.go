@@ -113,8 +113,7 @@ func TestDoingIsRestored(t *testing.T) {
 	}
 }
 
-// A lost device is reported by every call that comes after, and none of them
-// reaches the driver.
+// Every call after a device is lost reports the loss, and none reaches the driver.
 func TestLost(t *testing.T) {
 	for _, code := range []driver.Code{driver.ECCUncorrectable, driver.IllegalAddress, driver.LaunchFailed, driver.Unknown} {
 		f := drivertest.New(t, drivertest.Options{})

@@ -1,6 +1,6 @@
 package driver
 
-// An Event is a place in a stream's work.
+// An Event marks a point in a stream's work.
 type Event struct {
 	c      *Context
 	handle uintptr
@@ -8,10 +8,10 @@ type Event struct {
 
 const eventDisableTiming = 2
 
-// NewEvent makes an event to wait for, which costs less than a timed one.
+// NewEvent creates an event without a timer, which costs less than one with a timer.
 func (c *Context) NewEvent() (*Event, error) { return c.newEvent(eventDisableTiming) }
 
-// NewTimer makes an event that keeps the time for [Event.Since].
+// NewTimer creates an event that records the time, for [Event.Since].
 func (c *Context) NewTimer() (*Event, error) { return c.newEvent(0) }
 
 func (c *Context) newEvent(flags uintptr) (*Event, error) {
@@ -21,10 +21,10 @@ func (c *Context) newEvent(flags uintptr) (*Event, error) {
 	return &Event{c, c.out.handle}, nil
 }
 
-// Destroy lets go of the event. A second call does nothing.
+// Destroy destroys the event. A second call does nothing.
 func (e *Event) Destroy() error { return destroy(e.c, fnEventDestroy, &e.handle) }
 
-// Record puts the event behind what the stream was given so far.
+// Record places the event after the work queued so far.
 func (e *Event) Record(s *Stream) error {
 	if s.handle == 0 {
 		return e.c.invalid(fnEventRecord, "the stream is destroyed")
@@ -32,14 +32,14 @@ func (e *Event) Record(s *Stream) error {
 	return e.do(fnEventRecord, e.handle, s.handle)
 }
 
-// Synchronize waits until the stream has come to the event.
+// Synchronize waits until the stream has reached the event.
 func (e *Event) Synchronize() error { return e.do(fnEventSynchronize, e.handle) }
 
-// Query reports whether the stream has come to the event.
+// Query reports whether the stream has reached the event.
 func (e *Event) Query() (bool, error) { return query(e.c, fnEventQuery, e.handle) }
 
-// Since is the time from one timer to another in milliseconds, both passed by
-// their streams. It resolves about half a microsecond.
+// Since returns the time in milliseconds between two timers that their streams have reached. Its
+// resolution is about half a microsecond.
 func (e *Event) Since(start *Event) (float32, error) {
 	if start.handle == 0 {
 		return 0, e.c.invalid(fnEventElapsedTime, "the first event is destroyed")
@@ -57,6 +57,6 @@ func (e *Event) do(f function, args ...uintptr) error {
 	return e.c.do(f, args...)
 }
 
-// In is the event for the use of another context of the same device, so that one
-// thread can wait while another one works. It is destroyed by its own.
+// In returns the event for use in another context of the same device, so that one thread can wait
+// while another works. The event must be destroyed in its own context.
 func (e *Event) In(c *Context) *Event { return &Event{c, e.handle} }

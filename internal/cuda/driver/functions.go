@@ -2,7 +2,7 @@ package driver
 
 import "strings"
 
-// A function is one of the driver's that this package calls.
+// A function identifies a driver function that this package calls.
 type function int
 
 const (
@@ -73,7 +73,7 @@ const (
 	functions
 )
 
-// symbols are what cuda.h of CUDA 12 makes of the functions' names.
+// symbols are the symbols to which cuda.h of CUDA 12 maps the functions' names.
 var symbols = [functions]string{
 	fnInit:             "cuInit",
 	fnDriverGetVersion: "cuDriverGetVersion",
@@ -140,7 +140,7 @@ var symbols = [functions]string{
 	fnGraphExecDestroy: "cuGraphExecDestroy",
 }
 
-// String is the name that the documentation has for it.
+// String returns the name in the documentation.
 func (f function) String() string {
 	return strings.TrimSuffix(symbols[f], "_v2")
 }

@@ -1,6 +1,6 @@
 package driver
 
-// A Graph is work that a stream was given while it was captured.
+// A Graph is captured work of a stream.
 type Graph struct {
 	c      *Context
 	handle uintptr
@@ -8,9 +8,9 @@ type Graph struct {
 
 const captureThreadLocal = 1
 
-// Capture runs f, during which what the stream is given is not done but kept in a
-// graph. Meanwhile the context must not allocate, free, load or wait. Whatever f
-// returns, and also when it panics, the stream is an ordinary one afterwards.
+// Capture runs f and stores the work that f queues on the stream in a graph, instead of running it.
+// During the capture the context must not allocate, free, load or wait. After Capture the stream is
+// an ordinary one again, even if f fails or panics.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
 	c := s.c
 	if err := s.do(fnStreamBeginCapture, s.handle, captureThreadLocal); err != nil {
@@ -32,8 +32,7 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	return &Graph{c, c.out.handle}, nil
 }
 
-// abandon ends a capture of which nothing is wanted, also where the device was
-// lost in it.
+// abandon ends an unwanted capture, even if the device was lost during the capture.
 func (s *Stream) abandon() {
 	c := s.c
 	c.out.handle = 0
@@ -42,7 +41,7 @@ func (s *Stream) abandon() {
 	}
 }
 
-// Nodes is how many launches, copies and fillings the graph has.
+// Nodes returns the number of launches, copies and fills in the graph.
 func (g *Graph) Nodes() (int, error) {
 	if g.handle == 0 {
 		return 0, g.c.invalid(fnGraphGetNodes, "the graph is destroyed")
@@ -53,8 +52,7 @@ func (g *Graph) Nodes() (int, error) {
 	return int(g.c.out.size[0]), nil
 }
 
-// Destroy lets go of the graph; what was instantiated of it stays. A second call
-// does nothing.
+// Destroy destroys the graph, but not its instances. A second call does nothing.
 func (g *Graph) Destroy() error { return destroy(g.c, fnGraphDestroy, &g.handle) }
 
 // A GraphExec is a graph that can be launched.
@@ -63,7 +61,7 @@ type GraphExec struct {
 	handle uintptr
 }
 
-// Instantiate makes the graph ready to be launched.
+// Instantiate makes the graph ready to launch.
 func (g *Graph) Instantiate() (*GraphExec, error) {
 	if g.handle == 0 {
 		return nil, g.c.invalid(fnGraphInstantiate, "the graph is destroyed")
@@ -74,14 +72,13 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 	return &GraphExec{g.c, g.c.out.handle}, nil
 }
 
-// Upload brings the graph to the device, so that its first launch is as quick as
-// those after it.
+// Upload copies the graph to the device, so that its first launch is as fast as later ones.
 func (x *GraphExec) Upload(s *Stream) error { return x.on(fnGraphUpload, s) }
 
-// Launch gives the stream the whole graph. A graph runs once at a time: its next
-// launch waits for the one before, also on another stream.
+// Launch queues the whole graph. A graph does not run concurrently with itself: its next launch
+// waits for the previous one, even on another stream.
 func (x *GraphExec) Launch(s *Stream) error {
-	s.waits = false // what follows waits for the whole graph, which does
+	s.waits = false // later work waits for the whole graph, which waits
 	return x.on(fnGraphLaunch, s)
 }
 
@@ -92,5 +89,5 @@ func (x *GraphExec) on(f function, s *Stream) error {
 	return s.do(f, x.handle, s.handle)
 }
 
-// Destroy lets go of the graph. A second call does nothing.
+// Destroy destroys the graph. A second call does nothing.
 func (x *GraphExec) Destroy() error { return destroy(x.c, fnGraphExecDestroy, &x.handle) }

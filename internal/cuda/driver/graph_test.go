@@ -24,7 +24,7 @@ func TestGraph(t *testing.T) {
 		a.Pointer(1)
 		g, err := r.s.Capture(func() error {
 			err := errors.Join(r.first.Launch(r.s, small, &a), r.s.Memset8(p, 5, 8), r.second.Launch(r.s, small, &a))
-			a.Reset().Pointer(2) // what was captured stays as it was
+			a.Reset().Pointer(2) // the captured arguments stay unchanged
 			return err
 		})
 		if err != nil {
@@ -74,7 +74,7 @@ func TestGraph(t *testing.T) {
 	})
 }
 
-// Whatever becomes of a capture, the stream works afterwards and nothing is left.
+// However a capture ends, the stream works afterwards and nothing is left.
 func TestCaptureEnds(t *testing.T) {
 	mine := errors.New("mine")
 	for _, test := range []struct {

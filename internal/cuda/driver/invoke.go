@@ -4,7 +4,7 @@ package driver
 
 import "github.com/ebitengine/purego"
 
-// invoke calls the C function at fn, none of whose parameters is a float.
+// invoke calls the C function at fn. None of its parameters may be a float.
 func invoke(fn uintptr, args []uintptr) uintptr {
 	result, _, _ := purego.SyscallN(fn, args...)
 	return result

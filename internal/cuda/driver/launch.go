@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// A Dim3 is a count in three dimensions. A Y or Z of 0 is taken for 1.
+// A Dim3 is a count in three dimensions. A Y or Z of 0 means 1.
 type Dim3 struct{ X, Y, Z int }
 
 func (d Dim3) words() (x, y, z uint32) {
@@ -21,20 +21,19 @@ func (d Dim3) String() string {
 type LaunchConfig struct {
 	Grid   Dim3 // blocks
 	Block  Dim3 // threads of a block
-	Shared int  // bytes of shared memory beside those that the kernel declares
+	Shared int  // bytes of shared memory in addition to the kernel's declared shared memory
 
-	// Cluster is how many blocks make a cluster, on capability 9.0 and later; an X
-	// of 0 means none.
+	// Cluster is the number of blocks in a cluster, on capability 9.0 and later. An X of 0 means no
+	// clusters.
 	Cluster Dim3
-	// Programmatic lets the kernel begin before the stream's previous one has
-	// ended, on capability 9.0 and later: until its griddepcontrol.wait it must read
-	// nothing that that one writes, nor write what it reads. A launch that is the first
-	// one after a [Stream.Wait] is an ordinary one: what the stream waits for may be
-	// what the kernel reads before.
+	// Programmatic lets the kernel begin before the stream's previous one has ended, on capability
+	// 9.0 and later. Before its griddepcontrol.wait it must not read data that the previous kernel
+	// writes, nor write data that it reads. The first launch after a [Stream.Wait] is an ordinary
+	// launch, because the kernel may read early what the stream waits for.
 	Programmatic bool
 }
 
-// launchSpace is what cuLaunchKernelEx reads: a CUlaunchConfig and its attributes.
+// launchSpace is the memory that cuLaunchKernelEx reads: a CUlaunchConfig and its attributes.
 type launchSpace struct {
 	config struct {
 		grid, block [3]uint32
@@ -57,9 +56,9 @@ const (
 	launchProgrammaticSerialization = 6
 )
 
-// Launch gives the stream a run of the kernel. a is read before Launch returns, and
-// nil where the kernel has no parameters; they must be those that the kernel
-// declares, which nothing checks. A fault of the kernel is an error of a later call.
+// Launch queues a run of the kernel. It copies a before it returns; a may be nil if the kernel has
+// no parameters. The parameters must match the kernel's declaration, which nothing checks. A later
+// call reports a fault of the kernel.
 func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
 	c := f.c
 	if s.handle == 0 || s.c != c {

@@ -16,8 +16,7 @@ import (
 
 const twoKernels = ".version 7.0\n.visible .entry first()\n{ ret; }\n.visible .entry _Z6secondPf(\n.param .u64 x)\n{ ret; }\n"
 
-// rig is a context with a stream and two kernels. What it has is destroyed at the
-// test's end.
+// A rig is a context with a stream and two kernels, destroyed at the end of the test.
 type rig struct {
 	*drivertest.Fake
 	c             *driver.Context
@@ -193,8 +192,8 @@ func TestLaunch(t *testing.T) {
 	})
 }
 
-// A launch that may begin early does not where it is the stream's first one after a wait:
-// what was waited for may be what it reads first. Of a graph all waits.
+// A launch with early start does not start early if it is the stream's first after a wait, because
+// it may first read what the wait was for. A graph waits as a whole.
 func TestLaunchAfterWait(t *testing.T) {
 	r := newRig(t, drivertest.Options{})
 	early := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}, Programmatic: true}
@@ -223,7 +222,7 @@ func TestLaunchAfterWait(t *testing.T) {
 		for _, test := range []struct {
 			name string
 			do   func() error
-			want []bool // what is launched may begin early
+			want []bool // whether each launch may begin early
 		}{
 			{"two launches", func() error { return errors.Join(launch(r.s), launch(r.s)) }, []bool{true, true}},
 			{"after a wait", func() error { return errors.Join(wait(r.s), launch(r.s), launch(r.s)) }, []bool{false, true}},
@@ -247,7 +246,7 @@ func TestLaunchAfterWait(t *testing.T) {
 	})
 }
 
-// Contexts of a device launch each other's kernels.
+// Contexts of one device may launch each other's kernels.
 func TestFunctionInAnotherContext(t *testing.T) {
 	r := newRig(t, drivertest.Options{})
 	c := r.Context()

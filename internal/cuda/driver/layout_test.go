@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The structures that the driver reads are laid out as cuda.h has them.
+// The structures that the driver reads have the layout of cuda.h.
 func TestLayouts(t *testing.T) {
 	var l launchSpace
 	var a launchAttribute

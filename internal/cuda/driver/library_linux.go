@@ -9,8 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// libraryPaths are tried in turn: first the loader's own search, then where WSL
-// and containers keep the library when nobody has told the loader.
+// libraryPaths are tried in order: first the loader's own search, then the folders of WSL and
+// containers, in case the loader is not configured for them.
 func libraryPaths() []string {
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	return []string{

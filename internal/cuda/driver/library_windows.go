@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// findLibrary looks in the system's folder alone, so that no file beside the
-// program can pose as the driver.
+// findLibrary looks only in the system folder, so that no file next to the program can pose as the
+// driver.
 func findLibrary() (Lookup, error) {
 	library := windows.NewLazySystemDLL("nvcuda.dll")
 	if err := library.Load(); err != nil {

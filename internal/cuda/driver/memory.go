@@ -7,12 +7,10 @@ import (
 	"unsafe"
 )
 
-// A DevicePtr is an address in the memory of a device. Adding bytes to it gives
-// another one.
+// A DevicePtr is an address in device memory. Adding a number of bytes gives another address.
 type DevicePtr uint64
 
-// Alloc takes memory of the device, aligned to 256 bytes. What it holds is
-// whatever was there before.
+// Alloc allocates device memory, aligned to 256 bytes. The memory is not initialized.
 func (c *Context) Alloc(bytes int) (DevicePtr, error) {
 	if bytes <= 0 {
 		return 0, c.invalid(fnMemAlloc, "%d bytes wanted; a size is above zero", bytes)
@@ -26,8 +24,7 @@ func (c *Context) Alloc(bytes int) (DevicePtr, error) {
 	return DevicePtr(c.out.size[0]), nil
 }
 
-// Free gives back what Alloc took. It waits for the work of the device. Free of 0
-// does nothing.
+// Free frees memory from Alloc. It waits for the device to finish its work. Free of 0 does nothing.
 func (c *Context) Free(p DevicePtr) error {
 	if p == 0 {
 		return nil
@@ -35,7 +32,7 @@ func (c *Context) Free(p DevicePtr) error {
 	return c.do(fnMemFree, uintptr(p))
 }
 
-// MemInfo is the device's memory in bytes, free for anyone and in all.
+// MemInfo returns the free and total device memory, in bytes.
 func (c *Context) MemInfo() (free, total int, err error) {
 	if err := c.do(fnMemGetInfo, at(&c.out.size[0]), at(&c.out.size[1])); err != nil {
 		return 0, 0, err
@@ -43,15 +40,14 @@ func (c *Context) MemInfo() (free, total int, err error) {
 	return int(c.out.size[0]), int(c.out.size[1]), nil
 }
 
-// pinned is a piece of the host's memory that the device can read by itself.
+// pinned is a block of host memory that the device can read directly.
 type pinned struct {
 	start uintptr
 	size  int
 }
 
-// AllocHost takes memory of the host that stays in its place, so that the device
-// can copy from and to it while the host goes on. It is not Go's: after
-// [Context.FreeHost] nothing may touch it.
+// AllocHost allocates pinned host memory, so that the device can copy from and to it while the host
+// continues. The memory is not managed by Go: after [Context.FreeHost] it must not be touched.
 func (c *Context) AllocHost(bytes int) ([]byte, error) {
 	if bytes <= 0 {
 		return nil, c.invalid(fnMemHostAlloc, "%d bytes wanted; a size is above zero", bytes)
@@ -69,7 +65,7 @@ func (c *Context) AllocHost(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(host), bytes), nil
 }
 
-// FreeHost gives back what [Context.AllocHost] returned; b begins where that did.
+// FreeHost frees memory from [Context.AllocHost]. b must begin at the same address.
 func (c *Context) FreeHost(b []byte) error {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	i, found := c.findPinned(start)
@@ -83,9 +79,9 @@ func (c *Context) FreeHost(b []byte) error {
 	return nil
 }
 
-// Reach is where kernels find b, which is memory of [Context.AllocHost], and which they
-// read over the link: the host and its devices have one space of addresses. It is 0 where
-// b is other memory.
+// Reach returns the address at which kernels find b, memory from [Context.AllocHost], which they
+// read over the link. The host and its devices share one address space. Reach returns 0 for other
+// memory.
 func (c *Context) Reach(b []byte) DevicePtr {
 	if !c.isPinned(b) {
 		return 0
@@ -97,7 +93,7 @@ func (c *Context) findPinned(start uintptr) (int, bool) {
 	return slices.BinarySearchFunc(c.pinned, start, func(p pinned, start uintptr) int { return cmp.Compare(p.start, start) })
 }
 
-// isPinned reports whether all of b lies within one piece of pinned memory.
+// isPinned reports whether all of b is in one block of pinned memory.
 func (c *Context) isPinned(b []byte) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	i, found := c.findPinned(start)

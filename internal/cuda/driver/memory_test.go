@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// within runs a test's function on a context.
+// within runs f on a context.
 func within(t *testing.T, c *driver.Context, f func() error) {
 	t.Helper()
 	if err := c.Do(f); err != nil {
@@ -18,7 +18,7 @@ func within(t *testing.T, c *driver.Context, f func() error) {
 	}
 }
 
-// destroy ends what a test has made.
+// destroy calls f at the end of the test.
 func destroy(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
@@ -96,8 +96,8 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// What a stream does is seen by nobody before, and a copy without a stream is over
-// when it returns: a stream does not wait for it.
+// The effects of a stream are not visible before the stream runs. A copy without a stream is
+// complete when it returns; streams do not wait for it.
 func TestCopiesAreOver(t *testing.T) {
 	f := drivertest.New(t, drivertest.Options{})
 	c := f.Context()

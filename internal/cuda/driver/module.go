@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// A Module is code on the device.
+// A Module is code loaded on the device.
 type Module struct {
-	// Log is what the driver's compiler said, mostly nothing.
+	// Log is the output of the driver's compiler, usually empty.
 	Log string
 
 	c      *Context
@@ -23,7 +23,7 @@ const (
 	jitErrorLogSize = 6
 )
 
-// jit is what a call to the driver's compiler reads and writes.
+// jit is the memory that a call to the driver's compiler reads and writes.
 type jit struct {
 	image   []byte
 	options [4]uint32
@@ -32,8 +32,8 @@ type jit struct {
 	errors  [16 << 10]byte
 }
 
-// LoadModule loads PTX text, which the driver compiles for the device at hand, or
-// a cubin. Where the code is wrong the error has the compiler's log.
+// LoadModule loads a cubin, or PTX text, which the driver compiles for the device. If the code is
+// invalid, the error has the compiler's log.
 func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if len(image) == 0 {
 		return nil, c.invalid(fnModuleLoadDataEx, "the image is empty")
@@ -42,7 +42,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 		return nil, c.lost
 	}
 	j := &jit{options: [4]uint32{jitInfoLog, jitInfoLogSize, jitErrorLog, jitErrorLogSize}}
-	// Text ends with a NUL.
+	// The text must end with a NUL.
 	j.image = make([]byte, len(image)+1)
 	copy(j.image, image)
 	base := c.hold(unsafe.Pointer(j))
@@ -56,18 +56,18 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	return &Module{Log: log, c: c, handle: c.out.handle}, nil
 }
 
-// Unload takes the code off the device. A second call does nothing.
+// Unload unloads the code. A second call does nothing.
 func (m *Module) Unload() error { return destroy(m.c, fnModuleUnload, &m.handle) }
 
-// A Function is a kernel of a module, and lives as long as that is loaded.
+// A Function is a kernel of a module, valid while the module is loaded.
 type Function struct {
 	c      *Context
 	name   string
 	handle uintptr
 }
 
-// Function finds a kernel by its name in the PTX, which is C++'s mangled one unless
-// the kernel is extern "C".
+// Function returns a kernel by its name in the PTX: the mangled C++ name unless the kernel is
+// extern "C".
 func (m *Module) Function(name string) (*Function, error) {
 	c := m.c
 	if m.handle == 0 {
@@ -83,18 +83,18 @@ func (m *Module) Function(name string) (*Function, error) {
 	return &Function{c, name, c.out.handle}, nil
 }
 
-// In is the kernel for the use of another context of the same device. It lives as long as
-// its module, which is unloaded by its own.
+// In returns the kernel for use in another context of the same device. It is valid while its module
+// is loaded; the module must be unloaded in its own context.
 func (f *Function) In(c *Context) *Function { return &Function{c, f.name, f.handle} }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (f *Function) Name() string { return f.name }
 
-// FunctionAttributes are what a kernel takes.
+// FunctionAttributes are the resources that a kernel needs.
 type FunctionAttributes struct {
 	MaxThreadsPerBlock int
-	SharedBytes        int // declared by the kernel, beside what a launch adds
-	LocalBytes         int // per thread, where registers spill
+	SharedBytes        int // declared by the kernel; a launch may add more
+	LocalBytes         int // per thread, for spilled registers
 	Registers          int // per thread
 }
 
@@ -107,7 +107,7 @@ const (
 	functionMaxDynamicShared   = 8
 )
 
-// Attributes asks what the kernel takes.
+// Attributes returns the resources that the kernel needs.
 func (f *Function) Attributes() (FunctionAttributes, error) {
 	var a FunctionAttributes
 	for _, want := range []struct {
@@ -127,8 +127,8 @@ func (f *Function) Attributes() (FunctionAttributes, error) {
 	return a, nil
 }
 
-// SetMaxDynamicShared allows launches of the kernel up to so many bytes of shared
-// memory. Without it the limit is 48 KiB, together with what the kernel declares.
+// SetMaxDynamicShared allows launches of the kernel with up to the given bytes of shared memory. Otherwise
+// the limit is 48 KiB, including the kernel's declared shared memory.
 func (f *Function) SetMaxDynamicShared(bytes int) error {
 	if f.c.lost != nil {
 		return f.c.lost
@@ -139,8 +139,8 @@ func (f *Function) SetMaxDynamicShared(bytes int) error {
 	return nil
 }
 
-// Occupancy is how many blocks of so many threads, and bytes of shared memory
-// beside the declared ones, a multiprocessor holds at a time.
+// Occupancy returns how many blocks fit a multiprocessor at a time, given the threads of a block
+// and its bytes of shared memory in addition to the declared ones.
 func (f *Function) Occupancy(threads, shared int) (int, error) {
 	if err := f.c.do(fnOccupancy, at(&f.c.out.i), f.handle, uintptr(threads), uintptr(shared)); err != nil {
 		return 0, err

@@ -1,16 +1,15 @@
 package driver
 
-// A Stream is work in order. It does not wait for the stream that calls without
-// one use.
+// A Stream is a sequence of work for the device. It does not wait for the default stream.
 type Stream struct {
 	c      *Context
-	handle uintptr // 0 once destroyed, which the driver would take for another stream
-	waits  bool    // the next launch is after a Wait
+	handle uintptr // 0 once destroyed: the driver would take the handle for another stream
+	waits  bool    // the next launch follows a Wait
 }
 
 const streamNonBlocking = 1
 
-// NewStream makes a stream.
+// NewStream creates a stream.
 func (c *Context) NewStream() (*Stream, error) {
 	if err := c.do(fnStreamCreate, at(&c.out.handle), streamNonBlocking); err != nil {
 		return nil, err
@@ -18,17 +17,17 @@ func (c *Context) NewStream() (*Stream, error) {
 	return &Stream{c: c, handle: c.out.handle}, nil
 }
 
-// Destroy lets go of the stream; the device finishes what it was given. A second
-// call does nothing.
+// Destroy destroys the stream. The device still finishes the queued work. A second call does
+// nothing.
 func (s *Stream) Destroy() error { return destroy(s.c, fnStreamDestroy, &s.handle) }
 
-// Synchronize waits for what the stream was given.
+// Synchronize waits for the queued work.
 func (s *Stream) Synchronize() error { return s.do(fnStreamSynchronize, s.handle) }
 
-// Query reports whether the stream has done all it was given.
+// Query reports whether all queued work is complete.
 func (s *Stream) Query() (bool, error) { return query(s.c, fnStreamQuery, s.handle) }
 
-// Wait lets what the stream is given from now on wait for the event's last record.
+// Wait makes later work of the stream wait for the event's last record.
 func (s *Stream) Wait(e *Event) error {
 	if e.handle == 0 {
 		return s.c.invalid(fnStreamWaitEvent, "the event is destroyed")
@@ -44,7 +43,7 @@ func (s *Stream) do(f function, args ...uintptr) error {
 	return s.c.do(f, args...)
 }
 
-// destroy ends what *handle stands for, once. What a lost context held is gone.
+// destroy destroys the object of *handle, once. A lost context has already lost its objects.
 func destroy(c *Context, f function, handle *uintptr) error {
 	h := *handle
 	if h == 0 {
@@ -54,7 +53,7 @@ func destroy(c *Context, f function, handle *uintptr) error {
 	return c.do(f, h)
 }
 
-// query makes a call that is not an error where it says that something is not over.
+// query makes a call for which an incomplete result is not an error.
 func query(c *Context, f function, handle uintptr) (bool, error) {
 	if c.lost != nil {
 		return false, c.lost

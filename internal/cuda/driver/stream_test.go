@@ -36,7 +36,7 @@ func TestStream(t *testing.T) {
 		if err := errors.Join(e.Record(s), s.Wait(e), e.Synchronize(), s.Synchronize(), s.Destroy(), s.Destroy()); err != nil {
 			return err
 		}
-		// Its handle now stands for the stream of calls without one.
+		// Its handle now means the default stream.
 		for what, err := range map[string]error{
 			"Synchronize": s.Synchronize(), "Wait": s.Wait(e), "Record": e.Record(s), "Memset8": s.Memset8(1, 1, 1),
 		} {
@@ -83,7 +83,7 @@ func TestTimer(t *testing.T) {
 			return err
 		}
 		defer destroy(t, func() error { return c.Free(p) })
-		// The fake's clock ticks twice a millisecond, at each piece of work.
+		// The fake's clock advances half a millisecond with each piece of work.
 		if err := errors.Join(start.Record(s), s.Memset8(p, 0, 4), s.Memset8(p, 0, 4), end.Record(s), plain.Record(s)); err != nil {
 			return err
 		}

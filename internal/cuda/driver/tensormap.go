@@ -2,13 +2,13 @@ package driver
 
 import "unsafe"
 
-// A TensorMap describes a tensor in the device's memory to the copy engine of
-// capability 9.0 (TMA). It is a parameter of kernels, see [Args.TensorMap].
+// A TensorMap describes a tensor in device memory to the copy engine of capability 9.0 (TMA). It is
+// a kernel parameter; see [Args.TensorMap].
 type TensorMap struct {
 	opaque [16]uint64
 }
 
-const tensorMapAlign = 128 // the driver asks for 64 bytes and newer headers for 128
+const tensorMapAlign = 128 // the driver requires 64 bytes, newer headers 128
 
 // A TensorType is the type of a tensor map's elements, a CUtensorMapDataType.
 type TensorType uint32
@@ -27,8 +27,8 @@ const (
 	TensorBFloat16 TensorType = 9
 )
 
-// A Swizzle is how a box's bytes are spread over the banks of shared memory, a
-// CUtensorMapSwizzle. The box's innermost dimension is at most its bytes.
+// A Swizzle is the way a box's bytes are spread over the banks of shared memory, a
+// CUtensorMapSwizzle. The box's innermost dimension must not exceed the swizzle's size in bytes.
 type Swizzle uint32
 
 // The swizzles.
@@ -39,8 +39,7 @@ const (
 	Swizzle128  Swizzle = 3
 )
 
-// A Promotion is how much the second-level cache fetches at least, a
-// CUtensorMapL2promotion.
+// A Promotion is the minimum size of fetches by the second-level cache, a CUtensorMapL2promotion.
 type Promotion uint32
 
 // The promotions.
@@ -51,31 +50,31 @@ const (
 	Promotion256  Promotion = 3
 )
 
-// A TiledTensor is what a tensor map is made from. Dimensions begin with the
-// innermost, whose elements are neighbours; there are up to 5.
+// A TiledTensor describes a tensor for a tensor map. Dimensions begin with the innermost, whose
+// elements are adjacent. There are at most 5.
 type TiledTensor struct {
 	Type      TensorType
 	Address   DevicePtr // a multiple of 16
 	Shape     []uint64  // [rank], elements
-	Strides   []uint64  // [rank-1], bytes from one index of dimension 1 and up to the next: multiples of 16
+	Strides   []uint64  // [rank-1], bytes between indexes of dimensions 1 and up: multiples of 16
 	Box       []uint32  // [rank], elements of one copy, at most 256
 	Swizzle   Swizzle
 	Promotion Promotion
-	NaN       bool // what lies outside is NaN, not 0
+	NaN       bool // elements outside the tensor are NaN, not 0
 }
 
 const maxTensorRank = 5
 
-// encoding is what cuTensorMapEncodeTiled reads and writes.
+// encoding is the memory that cuTensorMapEncodeTiled reads and writes.
 type encoding struct {
-	out     [2*tensorMapAlign - 8]byte // a tensor map, wherever in it the alignment falls
+	out     [2*tensorMapAlign - 8]byte // a tensor map, at whatever offset the alignment requires
 	shape   [maxTensorRank]uint64
 	strides [maxTensorRank]uint64
 	box     [maxTensorRank]uint32
 	steps   [maxTensorRank]uint32
 }
 
-// EncodeTensorMap makes a tensor map. Nothing on the device is read or written.
+// EncodeTensorMap creates a tensor map. It does not access the device.
 func (c *Context) EncodeTensorMap(t TiledTensor) (TensorMap, error) {
 	rank := len(t.Shape)
 	if rank < 1 || rank > maxTensorRank || len(t.Strides) != rank-1 || len(t.Box) != rank {

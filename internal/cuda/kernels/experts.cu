@@ -188,7 +188,7 @@ struct GroupArgs {
   s32 rows;          // of a part at most
   const s32 *count;  // tokens of this step
   s32 *slots;        // [T, used]
-  s32 *tokens;       // [slots] token of each slot; of those that are nobody's, 0
+  s32 *tokens;       // [slots] token of each slot; 0 for unused slots
   Active *active;    // [min(T*used, experts)] in ascending order
   SlotRange *parts;       // in the order of their slots
   s32 *sizes;        // [3] active experts, slots, and parts

@@ -2,8 +2,8 @@
 // multiplied with the rows of the tokens that chose it.
 //
 // A slot is a token together with one of its experts. Slots stand in the order of experts,
-// and for each expert in that of tokens; where a step has several tokens, those of an expert begin
-// at a multiple of 8, and what is left between is nobody's. The arithmetic is that of linear.cuh: what an
+// and for each expert in that of tokens. In a step of several tokens the slots of each expert begin
+// at a multiple of 8; the slots in between are unused. The arithmetic is that of linear.cuh: what an
 // expert makes of a row depends neither on the step's other rows nor on how many rows a
 // kernel takes at a time.
 #pragma once
@@ -18,7 +18,7 @@ struct alignas(16) Active {
   s32 place;      // of its matrices: the expert's number, or what keep says
 };
 
-// A SlotRange is a part of the slots of an active expert: as many as a kernel takes at a time, or the last
+// A SlotRange is some slots of an active expert, at most as many as a kernel takes at a time.
 struct alignas(16) SlotRange {
   s32 active;
   s32 begin, end;

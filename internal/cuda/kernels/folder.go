@@ -4,6 +4,6 @@ package kernels
 
 import "os"
 
-// files are read when they are needed, from the folder that REALIZAR_KERNELS names, where
-// this package's sources lie. Test binaries that are carried to a GPU are small so.
+// files reads kernels on demand from the folder that REALIZAR_KERNELS names, this package's source
+// folder. It keeps test binaries small that are copied to a machine with a GPU.
 var files = os.DirFS(os.Getenv("REALIZAR_KERNELS"))

@@ -14,8 +14,8 @@ import (
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
 
-// What kernels make of a format's tiles is what the rows of a file hold: formats.cuh, compiled
-// for the host, makes tiles of random rows and reads them as a warp's lanes do.
+// Kernels read from a format's tiles the values of the file's rows. The test compiles formats.cuh
+// for the host, builds tiles of random rows, and reads them as a warp's lanes do.
 func TestFormatsOnHost(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestFormatsOnHost(t *testing.T) {
 	formats := 0
 	for _, d := range plantest.Dtypes {
 		if !plan.InBytes(d) {
-			continue // it lies as floats
+			continue // laid out as floats
 		}
 		formats++
 		w := plantest.Weight(rand.New(rand.NewPCG(uint64(d), 1)), "w", d, 0.5, rows, cols)

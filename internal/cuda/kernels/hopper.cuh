@@ -120,8 +120,8 @@ INLINE u32 placeIn(int block, u32 address) {
 }
 // arriveIn arrives at the barrier of another block.
 INLINE void arriveIn(int block, u32 barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(placeIn(block, barrier)) : "memory"); }
-// storeIn writes to shared memory of the cluster, and arrives with 16 bytes at a barrier beside it;
-// both are where placeIn says.
+// storeIn writes 16 bytes to the shared memory of another block, and counts them at a barrier there.
+// placeIn gives both addresses.
 INLINE void storeIn(u32 at, float4 v, u32 barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(at), "r"(asBits(v.x)), "r"(asBits(v.y)), "r"(asBits(v.z)), "r"(asBits(v.w)),
                "r"(barrier)

@@ -1,10 +1,9 @@
-// Package kernels holds the code that runs on NVIDIA GPUs, as PTX that the driver
-// compiles for the device at hand. A family of kernels is a file in CUDA C++ beside this one,
-// or one that gen writes itself, for a format of weights or for a cache; gen compiles them,
-// and what is committed is what it writes.
+// Package kernels holds the code that runs on NVIDIA GPUs, as PTX that the driver compiles for the
+// device. A family of kernels is a CUDA C++ file in this folder, or is written by gen for a weight
+// format or a cache format. gen compiles the families; the committed PTX is its output.
 //
-// The base is for compute capability 8.0 and later. Hopper has its own form of
-// each family, which runs on capability 9.0 and nothing else.
+// The base is for compute capability 8.0 and later. Each family also has a form for Hopper, which
+// runs only on capability 9.0.
 package kernels
 
 import (
@@ -17,7 +16,7 @@ import (
 
 //go:generate go run ./gen
 
-// PTX is the text of a family for a device of that compute capability, which is 8.0
+// PTX returns the text of a family for a device of the given compute capability, which must be 8.0
 // or later.
 func PTX(family string, major, minor int) ([]byte, error) {
 	target := "sm_80"

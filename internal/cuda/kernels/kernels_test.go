@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// families are the names of what gen has compiled: the files in CUDA C++, and kernels for
-// each format and cache.
+// families returns the names of the families that gen compiles: one for each .cu file, and those of
+// formats and caches.
 func families(t *testing.T) []string {
 	t.Helper()
 	all := slices.Sorted(maps.Keys(readLayouts(t).kernels))
@@ -23,8 +23,8 @@ func families(t *testing.T) []string {
 	return all
 }
 
-// Every file in CUDA C++ is a family, and so are the products and the tables of every format
-// that has any: what products read in bytes, and floats.
+// Every .cu file is a family. So are the products and tables of every format with kernels: the
+// formats that products read as bytes, and the float formats.
 func TestEveryFormatHasKernels(t *testing.T) {
 	all := families(t)
 	has := func(name string) {
@@ -54,7 +54,7 @@ func TestEveryFormatHasKernels(t *testing.T) {
 	}
 }
 
-// entries are the kernels of a text with what they take.
+// entries returns the kernels in a PTX text with their parameters.
 func entries(text string) map[string]string {
 	all := map[string]string{}
 	for _, after := range strings.Split(text, "\n.visible .entry ")[1:] {
@@ -65,7 +65,7 @@ func entries(text string) map[string]string {
 	return all
 }
 
-// only is the target that a family is for, empty for any.
+// only returns the only target of a family, or "" for any.
 func only(family string) string {
 	switch {
 	case strings.HasPrefix(family, "wide_"):
@@ -76,8 +76,7 @@ func only(family string) string {
 	return ""
 }
 
-// Every family is there for every device, for which it is made, and has the same kernels
-// in both of its forms.
+// Every family is compiled for each of its targets, with the same kernels for all.
 func TestFamilies(t *testing.T) {
 	for _, family := range families(t) {
 		var first map[string]string
@@ -118,7 +117,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// What is compiled is of files that are there.
+// Every compiled file has a source.
 func TestNothingIsLeftOver(t *testing.T) {
 	all := families(t)
 	files, err := os.ReadDir("ptx")
@@ -148,8 +147,7 @@ func TestNoFamily(t *testing.T) {
 	}
 }
 
-// No module has constants or variables of its own: with some, each of its launches takes
-// longer.
+// No module has constants or variables of its own, because they slow down each of its launches.
 func TestModulesHoldCodeAlone(t *testing.T) {
 	for _, family := range families(t) {
 		for target, capability := range map[string][2]int{"sm_80": {8, 0}, "sm_90a": {9, 0}} {

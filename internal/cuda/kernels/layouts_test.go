@@ -19,16 +19,16 @@ import (
 	"github.com/realizar/realizar/internal/cuda/kernels"
 )
 
-// A structure is one of C++ or of Go: where its fields lie, those of structures in it as
-// well, but not what merely fills it up.
+// A structure is the layout of a C++ or Go structure: the fields, including those of nested
+// structures, without padding.
 type structure struct {
 	fields []string
 	size   int64
 }
 
-// layouts is what layouts.txt says.
+// layouts is the content of layouts.txt.
 type layouts struct {
-	kernels map[string]map[string]string // what each kernel of a family takes
+	kernels map[string]map[string]string // parameters of each kernel of a family
 	fields  map[string][][3]string       // offset, kind and name
 	size    map[string]int64
 }
@@ -71,7 +71,7 @@ func parsed(t *testing.T, digits string) int64 {
 	return n
 }
 
-// structure is the structure of C++ of that name.
+// structure returns the C++ structure with this name.
 func (l *layouts) structure(t *testing.T, name string) structure {
 	t.Helper()
 	s := structure{size: l.size[name]}
@@ -95,7 +95,7 @@ func (l *layouts) structure(t *testing.T, name string) structure {
 	return s
 }
 
-// kinds are the types of Go by what they are in C++.
+// kinds maps Go types to their C++ counterparts.
 var kinds = map[types.BasicKind]string{
 	types.Bool: "u8", types.Uint8: "u8", types.Int32: "s32", types.Uint32: "u32", types.Int64: "s64", types.Uint64: "u64",
 	types.Float32: "float", types.Float64: "double",
@@ -103,7 +103,7 @@ var kinds = map[types.BasicKind]string{
 
 var sizes = types.SizesFor("gc", "amd64")
 
-// structureOf is a structure of Go.
+// structureOf returns the layout of a Go structure.
 func structureOf(of *types.Struct) structure {
 	s := structure{size: sizes.Sizeof(of)}
 	fields := slices.Collect(of.Fields())
@@ -127,9 +127,8 @@ func structureOf(of *types.Struct) structure {
 	return s
 }
 
-// add adds so many of a field, which are structures themselves if in has a size. Names
-// differ in their first letters where Go exports them, and what fills a structure up is
-// named pad or _.
+// add adds count fields, which are structures themselves if in has a size. Names may differ in the
+// case of their first letter, which Go capitalizes to export. Padding is named pad or _.
 func (s *structure) add(offset int64, kind, name string, count int64, in structure) {
 	if name == "pad" || name == "_" {
 		return
@@ -154,8 +153,8 @@ func (s *structure) add(offset int64, kind, name string, count int64, in structu
 
 const module = "github.com/realizar/realizar/"
 
-// sources are the packages of this module, of which each is checked once. Others are empty:
-// no structure that kernels know has fields of their types.
+// sources type-checks the packages of this module, each once. Other packages are empty: structures
+// that kernels know have no fields of their types.
 type sources struct {
 	files *token.FileSet
 	all   map[string]*types.Package
@@ -185,16 +184,16 @@ func (s *sources) Import(name string) (*types.Package, error) {
 			}
 			parts = append(parts, part)
 		}
-		config := types.Config{Importer: s, Error: func(error) {}} // of what others' packages lack
+		config := types.Config{Importer: s, Error: func(error) {}} // errors due to empty packages
 		p, _ = config.Check(name, s.files, parts, s.info)
 	}
 	s.all[name] = p
 	return p, nil
 }
 
-// shared are the structures that Go gives kernels as arguments, and those in memory that
-// both read: what the functions arguments and words are of. By name, first letter in
-// upper case.
+// shared returns the structures that Go passes to kernels as arguments, and those in memory that
+// both read: the types used with the functions arguments and words. The keys are their names with
+// the first letter in upper case.
 func shared(t *testing.T) (arguments, memory map[string]structure) {
 	t.Helper()
 	s := &sources{files: token.NewFileSet(), all: map[string]*types.Package{}, info: &types.Info{Instances: map[*ast.Ident]types.Instance{}}}
@@ -227,7 +226,7 @@ func shared(t *testing.T) (arguments, memory map[string]structure) {
 		}
 		of, named := instance.TypeArgs.At(0).(*types.Named)
 		if !named {
-			continue // a number, or a type that is a parameter itself
+			continue // a basic type or a type parameter
 		}
 		if u, ok := of.Underlying().(*types.Struct); ok {
 			name := of.Obj().Name()
@@ -237,12 +236,12 @@ func shared(t *testing.T) (arguments, memory map[string]structure) {
 	return arguments, memory
 }
 
-// ofTheDevice are structures that no Go code knows.
+// ofTheDevice are structures without a Go counterpart.
 var ofTheDevice = []string{"Active", "Missing", "SlotRange", "float2", "uint2", "uint4"}
 
-// What Go gives a kernel lies, field by field, as the kernel reads it, and so does what
-// both read in memory: a structure of Go has the name of one in C++, its fields' names,
-// kinds and places.
+// Go and the kernels agree on the layout of arguments and of records in memory. A Go structure and
+// its C++ counterpart have the same name, and the same fields with the same names, kinds and
+// offsets.
 func TestLayouts(t *testing.T) {
 	l := readLayouts(t)
 	arguments, memory := shared(t)
@@ -305,8 +304,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// The kernels of which layouts.txt speaks are those of the compiled files, and take as
-// many bytes.
+// layouts.txt describes the kernels of the compiled files, with the same parameter sizes.
 func TestLayoutsAreOfTheKernels(t *testing.T) {
 	l := readLayouts(t)
 	all := families(t)

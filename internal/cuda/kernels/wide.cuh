@@ -62,14 +62,14 @@ INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
   return high ? float4{three, four, c, d} : float4{a, b, three, four};
 }
 
-// A Job is which rows of which product a cluster has, and which of the input: N from first on, of
-// which those before end count.
+// A Job is what a cluster multiplies at a time: a unit of rows of weights, and N rows of the input
+// from first on. Rows from end on are ignored.
 struct Job {
   int which, unit, first, end;
 };
 
-// ManyRows are the jobs of products of all rows of the input. Weights are nobody's output, and
-// how many rows there are is known before the kernel before has ended.
+// ManyRows makes the jobs of products of all rows of the input. No kernel writes weights, and the
+// number of rows is known before the previous kernel ends: copies of weights begin at once.
 template <int N, bool GATED> struct ManyRows {
   using Args = LinearArgs;
   static constexpr bool known = true;
@@ -95,8 +95,8 @@ template <int N, bool GATED> struct ManyRows {
   METHOD const float *residual(int row, int at) const { return a.residual ? a.residual + s64(at) * a.residualStride + row : nullptr; }
 };
 
-// ManySlots are the jobs of products of experts with their slots. Which these are, the kernel
-// before says.
+// ManySlots makes the jobs of products of experts with their slots, which an earlier kernel of the
+// step has chosen.
 template <int N, bool GATED> struct ManySlots {
   using Args = ExpertArgs;
   static constexpr bool known = false;
@@ -198,7 +198,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       Phases<W::chunkStages> ring;
       const s64 chunksApart = chunkOf(0, 1, a.inStride);
       for (int i = begin; i < jobs; i += apart) {
-        // Rows of experts may go on among the next chunks.
+        // The rows of an expert may continue in the next chunks.
         const int first = work.job(i).first, here = Work::known ? N : minOf(N, chunkRows - first % chunkRows);
         const u16 *x = a.h16 + chunkOf(first, 0, a.inStride), *more = a.h16 + chunkOf(first + here, 0, a.inStride);
         _Pragma("unroll 1") for (int k = from * quarters; k < to * quarters; k++) {
@@ -332,8 +332,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           }
         }
       } else {
-        // What is added is asked for before the sums are there, for some rows at a time: where
-        // results go, it may lie.
+        // Residuals are loaded before the sums arrive, some rows at a time. They may lie where the
+        // results are stored.
         constexpr int some = 4;
         const bool whole = row + 4 <= p.rows;
         float4 residual[some];

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/fuse"
 )
 
-// add is [plan.Add] of values to which no product's stage adds.
+// add implements [plan.Add] for values that no product's stage adds to.
 type add struct{ ordinary }
 
 type addArgs struct {

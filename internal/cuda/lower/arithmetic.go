@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A kind is a form in which products read their input.
+// A kind is a form of a value in which products read their input.
 type kind uint8
 
 const (
@@ -19,8 +19,8 @@ const (
 	kinds
 )
 
-// arithmetic is how a product is computed: by its weight's format and by what
-// activations the limits ask for, never by the size of a step.
+// arithmetic returns how a product is computed. It depends on the weight's format and the
+// activations in the limits, never on the size of a step.
 func arithmetic(w *tensor.Tensor, lim *plan.Limits) kind {
 	switch d := weights.LaidAs(w.DType, lim); {
 	case lim.Activations == tensor.F32 || d == tensor.F32:
@@ -31,8 +31,8 @@ func arithmetic(w *tensor.Tensor, lim *plan.Limits) kind {
 	return inF16
 }
 
-// half is the power of two with which float16 holds values up to most; where that is not
-// known, 0, it holds up to four million.
+// half returns the power of two that scales float16 to hold values up to most. If most is unknown,
+// 0, it holds values up to four million.
 func half(most float64) float32 {
 	if most == 0 {
 		return 1. / 64
@@ -41,7 +41,7 @@ func half(most float64) float32 {
 	return float32(math.Ldexp(1, min(max(15-e, -100), 100)))
 }
 
-// divided is what values of f have been divided by in one form.
+// divided returns the number by which the values of f are divided in form k.
 func divided(f device.Forms, k kind) float32 {
 	if k == inF16 {
 		return 1 / f.By

@@ -13,29 +13,29 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// maxHeadDim is the longest head.
+// maxHeadDim is the maximum head dimension.
 const maxHeadDim = 256
 
-// blockHeads is how many query heads of one key/value head a block of one token serves.
+// blockHeads is the number of query heads of one key/value head that a block serves for one token.
 const blockHeads = 8
 
-// splitPartials is how many segments of a context, over all tokens of a step, blocks may
-// share; of more, a block does all of a token.
+// splitPartials is the maximum number of context segments, over all tokens of a step, that blocks
+// share. Beyond that, one block processes a whole token.
 const splitPartials = 1024
 
-// decodeBlocks is how many blocks of a decoding step find room at the same time. Fewer
-// blocks than that could be more, with fewer heads each.
+// decodeBlocks is the number of blocks of a decoding step that fit on the GPU at a time. With fewer
+// blocks, each can serve fewer heads.
 const decodeBlocks = 128
 
-// attention is [plan.Attention]: it normalises and turns heads as they are stored.
+// attention implements [plan.Attention]. It normalizes and rotates heads as they are stored.
 type attention struct{ ordinary }
 
 func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
 
-// wholeBlocks reports whether heads are whole blocks of what is written in bytes.
+// wholeBlocks reports whether a head consists of whole blocks of the byte format.
 func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0 }
 
-// scratch is for segments that blocks share, and for tickets that say which block is the last.
+// scratch holds segments that blocks share, and tickets that identify the last block.
 func (attention) scratch(_ *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.AttentionAttr)
 	return []int{4 * headGroups(a) * blockHeads * (a.HeadDim + 2) * splitPartials, 4 * a.Heads * Power(lim.Tokens)}
@@ -104,11 +104,11 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return []Launch{store.unless(by.decodes), attend.unless(by.decodes), decode}, nil
 }
 
-// attentionMoves are what the launches of attention read and write: those that store and
-// attend one after the other, and the one that does both.
+// attentionMoves returns the bytes that the launches of attention read and write: the launch that
+// stores, the launch that attends, and the launch that does both.
 func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *plan.Batch) int) {
 	n := s.Node()
-	a, kept := n.Attr.(plan.AttentionAttr), c.Pools[n.State].Bytes/c.Layout.lim.PageTokens // of a position
+	a, kept := n.Attr.(plan.AttentionAttr), c.Pools[n.State].Bytes/c.Layout.lim.PageTokens // bytes of one position
 	q, out := c.read(s.Q.In, inFloats), c.written(n.Out)
 	keys, turned := c.read(s.K.In, inFloats)+c.read(n.In[2], inFloats), 0
 	if s.Q.Rope != nil {
@@ -120,15 +120,15 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
-// An attentionBy says which kernels attend: of a cache, and of heads of a length or of any.
-// A cache of float32 has kernels of another arithmetic.
+// An attentionBy selects the attention kernels: by cache format, and by head dimension if it has
+// special kernels. A float32 cache has kernels with different arithmetic.
 type attentionBy struct {
 	cache, heads string
 	floats       bool
-	headDim      int // 0: any
+	headDim      int // 0 for any
 }
 
-// attentionLengths are the heads' lengths that have kernels of their own.
+// attentionLengths are the head dimensions that have special kernels.
 var attentionLengths = []int{64, 128}
 
 func (c *Compiler) attentionBy(headDim int) attentionBy {
@@ -139,21 +139,21 @@ func (c *Compiler) attentionBy(headDim int) attentionBy {
 	return by
 }
 
-// decodes says whether one kernel does what turn and attention do.
+// decodes reports whether one kernel does both rotation and attention.
 func (by attentionBy) decodes(sh *Shape) bool {
 	return sh.single && (!by.floats || sh.Tokens*sh.segments <= splitPartials)
 }
 
-// Attention to several tokens, see kernels/attention.cuh.
+// Constants of attention to several tokens; see kernels/attention.cuh.
 const (
 	tileRows      = 64
 	tileRowsOfAny = 8
 	ringPieces    = 4
 	pieceTokens   = 64
-	chunkBytes    = 16*pieceTokens + 64 // of 8 numbers of a piece, see kernels/band.cuh
+	chunkBytes    = 16*pieceTokens + 64 // of 8 values of a piece; see kernels/band.cuh
 )
 
-// tileShared is the shared memory of a tile, for its queries and pieces.
+// tileShared returns the shared memory in bytes of a tile's queries and pieces.
 func (by attentionBy) tileShared() int {
 	return 2*by.headDim*tileRows + ringPieces*by.headDim/8*chunkBytes
 }
@@ -203,7 +203,7 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 
 // attendTiles attends in tiles that any device has room for.
 func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error) {
-	// The device may have no room for tiles of long heads.
+	// Tiles of long heads may exceed the device's shared memory.
 	if c.SharedPerBlock > 0 && by.tileShared() > c.SharedPerBlock {
 		by.heads, by.headDim = "any", 0
 	}
@@ -227,7 +227,7 @@ func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error)
 		return Launch{}, err
 	}
 	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-		// Each sequence may end within a tile; blocks take further ones in turn.
+		// Each sequence may end within a tile. Blocks process further tiles in turn.
 		grid := driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
 		if by.floats {
 			grid = driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
@@ -245,7 +245,7 @@ func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error)
 	}}, nil
 }
 
-// headGroups is how many blocks serve a token's heads.
+// headGroups returns the number of blocks that serve a token's heads.
 func headGroups(a plan.AttentionAttr) int {
 	return a.KVHeads * ((a.Heads/a.KVHeads + blockHeads - 1) / blockHeads)
 }
@@ -255,8 +255,8 @@ type decodeArgs struct {
 	attention attentionArgs
 }
 
-// floatHeads are how many heads a block of each kernel serves where the cache is
-// float32, by the heads' length; 0 stands for any other.
+// floatHeads lists how many heads a block of each kernel serves with a float32 cache, by head
+// dimension; 0 stands for any other.
 var floatHeads = map[int][]int{64: {1, 2, 4}, 128: {1, 2, 4}, 0: {1, 4}}
 
 func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
@@ -278,8 +278,8 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 	}
 	kvHeads := int(a.attention.kvHeads)
 	share := int(a.attention.heads) / kvHeads
-	// which says which kernel runs, how many heads a block has at most, and on which grid.
-	// Fewer heads are done sooner, as long as blocks are few.
+	// which returns the kernel, the maximum number of heads per block, and the grid. Fewer heads
+	// are faster as long as there are few blocks.
 	which := func(sh *Shape) (i, together int, grid driver.Dim3) {
 		segments := windowSegments(sh, int(a.attention.window))
 		for together = 1; together < min(share, blockHeads); together *= 2 {
@@ -317,16 +317,15 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 	}}, nil
 }
 
-// fewBlocks is how many multiprocessors there are to a block of a decoding step where blocks
-// are few.
+// fewBlocks is the number of multiprocessors per block below which a decoding step has few blocks.
 const fewBlocks = 3
 
-// decodeBlocksEach is how many blocks of a decoding step a multiprocessor gets before blocks
-// do more than a segment.
+// decodeBlocksEach is the number of blocks of a decoding step per multiprocessor before a block
+// processes more than one segment.
 const decodeBlocksEach = 2
 
-// windowSegments is how many segments a token sees at most: a window begins anywhere in a
-// segment.
+// windowSegments returns the maximum number of segments that a token attends to. A window may begin
+// anywhere in a segment.
 func windowSegments(sh *Shape, window int) int {
 	if window == 0 {
 		return sh.segments
@@ -351,7 +350,7 @@ func (c *Compiler) decodeFloats(by attentionBy, a *decodeArgs) (Launch, error) {
 		}
 		functions, names = append(functions, f), append(names, name)
 	}
-	// which says which kernel runs, on how many blocks.
+	// which returns the kernel and the number of blocks.
 	which := func(sh *Shape) (i int, grid driver.Dim3) {
 		grid = driver.Dim3{X: windowSegments(sh, int(a.attention.window)), Z: sh.Tokens}
 		for i = range functions {

@@ -8,14 +8,14 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// The names of launches that are no kernels.
+// The names of launches that are not kernels.
 const (
 	AwaitName = "weights await"
 	leaveName = "weights leave"
 )
 
-// stream puts among the launches of stages those that let the stream wait for images, and
-// leave them.
+// stream inserts launches that make the stream wait for weight images, and launches that release
+// them.
 func (c *Compiler) stream(stages [][]Launch) {
 	if c.Rotation == nil {
 		return

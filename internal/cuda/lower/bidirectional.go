@@ -20,16 +20,16 @@ type bidirectionalArgs struct {
 	out                       device.Forms
 }
 
-// bidirectionalKernels do heads of up to so many elements, with so many queries a block.
+// bidirectionalKernels lists the maximum head dimension of each kernel, and the queries per block.
 var bidirectionalKernels = []struct {
 	name             string
 	headDim, queries int
 }{{"bidirectional_64", 64, 32}, {"bidirectional_128", 128, 32}, {"bidirectional_256", 256, 16}}
 
-// bidirectionalKeys is how many keys a block has at a time.
+// bidirectionalKeys is the number of keys that a block holds at a time.
 const bidirectionalKeys = 32
 
-// bidirectional is [plan.Bidirectional].
+// bidirectional implements [plan.Bidirectional].
 type bidirectional struct{ ordinary }
 
 func (bidirectional) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
@@ -45,8 +45,8 @@ func (bidirectional) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	attr := n.Attr.(plan.AttentionAttr)
 	q, k, v := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.In[2])
-	// Rows of an odd number of 16 bytes: lanes that read the same of neighbouring rows
-	// read other banks.
+	// Rows are an odd multiple of 16 bytes, so lanes that read the same column of neighboring rows
+	// use different banks.
 	padded := (attr.HeadDim+3)/4 | 1
 	a := bidirectionalArgs{
 		q: q.F32, k: k.F32, v: v.F32, qStride: q.Stride, kStride: k.Stride, vStride: v.Stride,

@@ -10,28 +10,28 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Compiler makes launches of the stages of a layout. Addresses may be 0, where only
-// the launches' names are wanted; then there is no device either.
+// A Compiler builds the launches for the stages of a layout. To get only the launches' names,
+// addresses may be 0 and no device is needed.
 type Compiler struct {
 	Layout   *Layout
 	Weights  *weights.Plan
-	Rotation *weights.Rotation // nil where nothing streams
+	Rotation *weights.Rotation // nil if nothing is streamed
 	Pools    []Pool
 	Room     *Room
 	Kernel   func(family, name string) (*driver.Function, error)
 	Hopper   bool // the kernels are those for capability 9.0
-	Early    bool // they may begin before those before them have ended
+	Early    bool // kernels may begin before the previous ones have ended
 
 	WeightsAt, ScratchAt driver.DevicePtr
-	ExpertImages         []driver.DevicePtr // by mixture, in the host's memory; nil where they stay on the device
+	ExpertImages         []driver.DevicePtr // by mixture, in host memory; nil if experts stay on the device
 	Step                 stepAddresses
 
 	Multiprocessors int
-	SharedPerBlock  int                      // bytes that a block may have
-	Shared          map[*driver.Function]int // of the functions of every program
+	SharedPerBlock  int                      // maximum bytes of shared memory of a block
+	Shared          map[*driver.Function]int // for the functions of all programs
 }
 
-// Compile makes the launches of every stage, those that come before all stages first.
+// Compile returns the launches of every stage, and the launches before all stages.
 func (c *Compiler) Compile() (before []Launch, stages [][]Launch, err error) {
 	if before, err = c.angles(); err != nil {
 		return nil, nil, err
@@ -66,18 +66,18 @@ func (c *Compiler) Compile() (before []Launch, stages [][]Launch, err error) {
 	return before, stages, nil
 }
 
-// launch is one kernel with fixed arguments.
+// launch returns a launch of one kernel with fixed arguments.
 func (c *Compiler) launch(family, name string, rows plan.Dim, a *driver.Args, threads int, grid func(sh *Shape) driver.Dim3) (Launch, error) {
 	return c.launchShared(family, name, rows, a, threads, 0, 0, grid)
 }
 
-// launchShared is launch with shared memory beside what the kernel declares, and with
-// clusters of so many blocks, 0 for none.
+// launchShared is launch with additional shared memory, in bytes, and with clusters of the given
+// number of blocks, or none if it is 0.
 func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared, cluster int, grid func(sh *Shape) driver.Dim3) (Launch, error) {
 	return c.launchClusters(family, name, rows, a, threads, shared, func(sh *Shape) (driver.Dim3, int) { return grid(sh), cluster })
 }
 
-// launchClusters is launchShared where the size of clusters depends on the step's shape, too.
+// launchClusters is launchShared for cluster sizes that also depend on the step's shape.
 func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *Shape) (blocks driver.Dim3, cluster int)) (Launch, error) {
 	f, err := c.sharedKernel(family, name, shared)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.
 	}}, nil
 }
 
-// sharedKernel is a kernel that launches may give so much shared memory.
+// sharedKernel returns a kernel and allows launches with the given shared memory, in bytes.
 func (c *Compiler) sharedKernel(family, name string, shared int) (*driver.Function, error) {
 	f, err := c.Kernel(family, name)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Compiler) sharedKernel(family, name string, shared int) (*driver.Functi
 	return f, nil
 }
 
-// one is a stage of one launch.
+// one returns a stage of one launch.
 func (c *Compiler) one(family, name string, rows plan.Dim, a *driver.Args, threads int, grid func(sh *Shape) driver.Dim3) ([]Launch, error) {
 	l, err := c.launch(family, name, rows, a, threads, grid)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Compiler) one(family, name string, rows plan.Dim, a *driver.Args, threa
 	return []Launch{l}, nil
 }
 
-// oneOf is one of several launches of the same rows.
+// oneOf returns a launch that runs one of several launches with the same rows, chosen by the shape.
 func oneOf(name string, by []Launch, which func(sh *Shape) int) Launch {
 	return Launch{
 		Name: name, rows: by[0].rows,
@@ -126,7 +126,7 @@ func oneOf(name string, by []Launch, which func(sh *Shape) int) Launch {
 	}
 }
 
-// unless is l but for steps of a shape for which idle holds.
+// unless returns l, skipped for shapes for which idle is true.
 func (l Launch) unless(idle func(sh *Shape) bool) Launch {
 	name := l.Name
 	l.runs = func(sh *Shape) string {
@@ -140,7 +140,7 @@ func (l Launch) unless(idle func(sh *Shape) bool) Launch {
 
 func (c *Compiler) rows(v plan.Value) plan.Dim { return c.Layout.p.Shapes[v][0] }
 
-// count is where the number of a value's rows is.
+// count returns the device address of a value's number of rows.
 func (c *Compiler) count(v plan.Value) driver.DevicePtr {
 	if c.rows(v) == plan.Rows {
 		return c.Step.counts + countRows
@@ -150,7 +150,7 @@ func (c *Compiler) count(v plan.Value) driver.DevicePtr {
 
 func (c *Compiler) forms(v plan.Value) device.Forms { return c.Layout.Forms(c.ScratchAt, v) }
 
-// weight is where a weight lies; 0 for none.
+// weight returns the address of a weight, or 0 if t is nil.
 func (c *Compiler) weight(t *tensor.Tensor) driver.DevicePtr {
 	if t == nil {
 		return 0
@@ -158,7 +158,7 @@ func (c *Compiler) weight(t *tensor.Tensor) driver.DevicePtr {
 	return c.WeightsAt + driver.DevicePtr(c.Weights.At[t])
 }
 
-// powers is where the powers of two of a matrix's rows are; 0 for none.
+// powers returns the address of the powers of two of a matrix's rows, or 0 if there are none.
 func (c *Compiler) powers(t *tensor.Tensor) driver.DevicePtr {
 	if m := c.Weights.Matrices[t]; m.Scaled() {
 		return c.weight(t) + driver.DevicePtr(m.Tiles())
@@ -166,7 +166,8 @@ func (c *Compiler) powers(t *tensor.Tensor) driver.DevicePtr {
 	return 0
 }
 
-// scratch is where the nodes of n's operation work, by the sizes of operation.scratch.
+// scratch returns the addresses of n's scratch memory, one for each size that operation.scratch
+// returns.
 func (c *Compiler) scratch(n *plan.Node) []driver.DevicePtr {
 	var all []driver.DevicePtr
 	for _, at := range c.Room.scratch[n.Op] {

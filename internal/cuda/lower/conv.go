@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// conv is [plan.Conv].
+// conv implements [plan.Conv].
 type conv struct{ ordinary }
 
 type convArgs struct {

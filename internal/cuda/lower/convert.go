@@ -15,7 +15,7 @@ type convertArgs struct {
 	out          device.Forms
 }
 
-// convert writes the forms of a value that its stage has not written.
+// convert writes the forms of a value that its stage does not write.
 func (c *Compiler) convert(v plan.Value) ([]Launch, error) {
 	if !slices.Contains(c.Layout.wanted[v][inFloats+1:], true) {
 		return nil, nil
@@ -36,8 +36,8 @@ type finiteArgs struct {
 	count, sequence, bad driver.DevicePtr
 }
 
-// Finite looks at the residual stream of every token: what goes wrong in a layer stays
-// there.
+// Finite checks the residual stream of every token. A non-finite value in any layer persists to the
+// end of the stream.
 func (c *Compiler) Finite() ([]Launch, error) {
 	if c.Layout.p.Residual < 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func (c *Compiler) Finite() ([]Launch, error) {
 	return ls, err
 }
 
-// elementGrid is that of the kernels for which a warp does 32 columns of a row.
+// elementGrid returns the grid for kernels in which a warp processes 32 columns of a row.
 func elementGrid(rows plan.Dim, stride int32) func(sh *Shape) driver.Dim3 {
 	return func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (int(stride)/32 + 7) / 8, Y: min(sh.Size(rows), 65535)}

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// embed is [plan.Embed]: the ids that the step before has sampled are on the device.
+// embed implements [plan.Embed]. The ids that the previous step sampled are on the device.
 type embed struct{ ordinary }
 
 func (embed) writes(*fuse.Stage) bool { return false }
@@ -25,7 +25,7 @@ type embedArgs struct {
 	stride, cols, colTiles, _ int32
 }
 
-// lookUp takes rows of a table by what a tells.
+// lookUp copies rows of a table to n's output. a holds the source of the row numbers.
 func (c *Compiler) lookUp(n *plan.Node, a embedArgs) ([]Launch, error) {
 	f, t := c.forms(n.Out), c.Weights.Matrices[n.Weight]
 	a.powers = c.powers(n.Weight)

@@ -21,12 +21,12 @@ type FetchArgs struct {
 	Bytes, Apart                    int64
 }
 
-// FetchBlocks is how many blocks fetch: with what each of their threads has under way
-// they keep the link busy.
+// FetchBlocks is the number of blocks that fetch experts. Together with the reads in flight of each
+// thread, they saturate the link.
 const FetchBlocks = 64
 
-// fetch makes the launches that bring the experts a step has chosen to the device, where
-// not all of them stay there.
+// fetch returns the launches that copy the chosen experts to the device, or none if all experts
+// stay on the device.
 func (m *mixture) fetch() ([]Launch, error) {
 	x, cache := m.cached()
 	if cache == nil {
@@ -51,8 +51,8 @@ func (m *mixture) fetch() ([]Launch, error) {
 	return []Launch{keep, fetch}, err
 }
 
-// cached says where the mixture's experts are in the cache; nil where all of them stay on
-// the device.
+// cached returns the mixture's part of the expert cache, or nil if all of its experts stay on the
+// device.
 func (m *mixture) cached() (weights.ExpertPart, *weights.ExpertCache) {
 	if m.Weights.Experts == nil {
 		return weights.ExpertPart{}, nil

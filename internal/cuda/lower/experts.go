@@ -11,44 +11,47 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// maxExperts is how many experts the kernels choose from.
+// maxExperts is the maximum number of experts that the kernels choose from.
 const maxExperts = 2048
 
-// ActiveBytes are those of an expert that was chosen, see kernels/experts.cuh.
+// ActiveBytes is the size in bytes of the record of a chosen expert; see kernels/experts.cuh.
 const ActiveBytes = 16
 
-// partBytes are those of slots of an expert, see kernels/experts.cuh.
+// partBytes is the size in bytes of the record of a part of an expert's slots; see
+// kernels/experts.cuh.
 const partBytes = 16
 
-// MissingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
+// MissingBytes is the size in bytes of the record of an expert to fetch; see
+// kernels/expertcache.cu.
 const MissingBytes = 8
 
-// An expertRoom is where a mixture of experts works. All mixtures of a program use the
-// same, one after another. A slot is a token with one of its experts.
+// An expertRoom is the scratch memory of a mixture of experts. All mixtures of a program share it,
+// one after another. A slot is a token paired with one of its experts.
 type expertRoom struct {
 	chosen, weights, slots driver.DevicePtr    // by token and rank
 	tokens                 driver.DevicePtr    // by slot
-	active, parts, sizes   driver.DevicePtr    // experts that were chosen; their slots by parts; how many of the first, slots, and parts
-	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
-	apart                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
-	hidden                 driver.DevicePtr    // by slot: the unit's values in the form that the last product reads
-	out                    driver.DevicePtr    // by slot: what the experts make; before, the rows of the slots' tokens where these are gathered
+	active, parts, sizes   driver.DevicePtr    // chosen experts; the parts of their slots; the numbers of chosen experts, slots and parts
+	missing, missed        driver.DevicePtr    // chosen experts that the device lacks; their number
+	apart                  [2]driver.DevicePtr // by slot: the products of gate and up, if separate launches compute them
+	hidden                 driver.DevicePtr    // by slot: the gated values in the form that the down product reads
+	out                    driver.DevicePtr    // by slot: the experts' outputs; earlier, the gathered input rows
 }
 
-// slotRows is how many slots there are at most, see kernels/experts.cuh, and wideRows beyond, which
-// copies of the last ones may reach.
+// slotRows returns the maximum number of slots for the given number of tokens (see
+// kernels/experts.cuh), and the number of rows to allocate: copies of the last slots may read up to
+// wideRows beyond them.
 func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
 	slots := tokens * a.Route.Used
 	rows = slots + 7*min(slots, len(a.Gate))
 	return rows, chunked(rows + wideRows)
 }
 
-// unjoined reports whether the gate and what it gates are products of two launches.
+// unjoined reports whether two launches compute the gate and up products instead of one.
 func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 	return weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
 }
 
-// experts is [plan.Experts].
+// experts implements [plan.Experts].
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
@@ -66,7 +69,7 @@ func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
 	return []kind{arithmetic(a.Gate[0], lim), arithmetic(a.Up[0], lim)}
 }
 
-// scratch is what [expertRoom] names, in its order.
+// scratch returns the sizes of the fields of [expertRoom], in order.
 func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.ExpertsAttr)
 	tokens := lim.Size(p.Shapes[n.Out][0])
@@ -86,7 +89,7 @@ func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	return []int{entries, entries, entries, 4 * rows, ActiveBytes * chosen, parts, 12, MissingBytes * chosen, 4, joined, joined, hidden, out}
 }
 
-// room is where n works.
+// roomOf returns the scratch memory of n.
 func (m *mixture) roomOf(n *plan.Node) expertRoom {
 	r := m.scratch(n)
 	return expertRoom{
@@ -146,7 +149,7 @@ type combineArgs struct {
 	out                      device.Forms
 }
 
-// A mixture makes the launches of a mixture of experts.
+// A mixture builds the launches of a mixture of experts.
 type mixture struct {
 	*Compiler
 	attr plan.ExpertsAttr
@@ -154,11 +157,11 @@ type mixture struct {
 	e    expertRoom
 }
 
-// slots is how many there are at most in a step of that shape.
+// slots returns the maximum number of slots in a step of shape sh.
 func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.Used }
 
-// experts routes tokens, groups them by expert, multiplies and adds up. The single token
-// of a step is a group by itself for each of its experts.
+// launches routes tokens, groups them by expert, multiplies, and adds the results. If a step has a
+// single token, the token forms a group for each of its experts.
 func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	m := &mixture{Compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
@@ -204,7 +207,7 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return append(all, l), nil
 }
 
-// route chooses experts, and gives the tokens of each their slots.
+// route chooses the experts of each token and assigns slots to the tokens of each expert.
 func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
 	experts := len(m.attr.Gate)
@@ -238,11 +241,11 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	return []Launch{route, group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 })}, nil
 }
 
-// partRows are of how many slots parts are, by the kernels that take as many.
+// partRows are the sizes of parts in slots, which select the kernels.
 var partRows = []int{16, 32, 64, 128}
 
-// part is which of partRows suits a step of that shape: as many slots as an expert has if all have
-// as many.
+// part returns an index of partRows for a step of shape sh: the smallest size that holds the mean
+// number of slots of an expert.
 func (m *mixture) part(sh *Shape) int {
 	experts := len(m.attr.Gate)
 	share := (m.slots(sh) + experts - 1) / experts
@@ -254,7 +257,8 @@ func (m *mixture) part(sh *Shape) int {
 	return len(partRows) - 1
 }
 
-// gathered makes the launch that gives each slot the row of its token, and says where these are.
+// gathered returns the launch that copies each token's row to its slots, and the location of the
+// copies.
 func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, error) {
 	to := x
 	to.F32, to.Bf16, to.F16 = 0, 0, 0
@@ -271,7 +275,7 @@ func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, err
 	return l.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), to, err
 }
 
-// units computes the gated units of all slots, and says where their values are.
+// units computes the gated units of all slots, and returns the location of their values.
 func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
 	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn), By: half(0)}
@@ -317,7 +321,8 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	return append(all, l), out, err
 }
 
-// expertWeights says where the matrices of experts lie, and their biases if there are any.
+// expertWeights returns the locations of the experts' matrices, and of their biases if there are
+// any.
 func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArgs, err error) {
 	apart := func(ts []*tensor.Tensor) (int, error) {
 		if len(ts) < 2 {
@@ -355,12 +360,12 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 	return a, nil
 }
 
-// The kernels of a product of experts, see [variant]: rows are those of one expert.
+// The kernels of a product of experts; see [variant]. rows counts the rows of one expert.
 var (
 	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8, kind: ofSeveral}, {name: "expert_16", rows: 16, kind: ofSeveral}}
 	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofSeveral}, {name: "gated_16", rows: 16, kind: ofSeveral}}
 
-	// With the matrix instructions of four warps, for each of partRows.
+	// Kernels with matrix instructions of four warps, one for each of partRows.
 	wideExperts = []variant{
 		{name: "expert_1", rows: 1, kind: ofRow},
 		{name: "expert_16", rows: 16, kind: ofWide}, {name: "expert_32", rows: 32, kind: ofWide}, {name: "expert_64", rows: 64, kind: ofWide}, {name: "expert_128", rows: 128, kind: ofWide},
@@ -371,8 +376,8 @@ var (
 	}
 )
 
-// product multiplies the rows of in, which those of the tokens or of the slots are, by the
-// experts' matrices, which are like w.
+// product multiplies rows of in by the experts' matrices, which have the shape and format of w. The
+// rows belong to tokens if ofTokens is true, otherwise to slots.
 func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *ExpertArgs, gated bool) ([]Launch, error) {
 	t := m.Weights.Matrices[w]
 	form := arithmetic(w, m.Layout.lim)
@@ -394,7 +399,8 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 	case gated:
 		variants = gatedExpertVariants
 	}
-	// args are those of a kernel that finds the rows of tokens itself, or of slots.
+	// args returns the arguments for rows of tokens, which the kernel looks up by slot, or for rows
+	// of slots.
 	args := func(in device.Forms, tokens bool) *driver.Args {
 		a.x, a.h16, a.tokens = in.F32, in.F16, 0
 		if form == inBF16 {
@@ -460,7 +466,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 		if variants[1].kind == ofWide {
 			return 1 + m.part(sh)
 		}
-		// As many tokens as an expert has if all have as many.
+		// The mean number of tokens of an expert.
 		share := (m.slots(sh) + experts - 1) / experts
 		for i, v := range variants {
 			if v.rows > 1 && share <= v.rows {
@@ -473,13 +479,14 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 	return append(all, l), nil
 }
 
-// rowsMove is so many bytes for each slot.
+// rowsMove returns a function that counts the given number of bytes for each slot.
 func (m *mixture) rowsMove(bytes int) func(b *plan.Batch) int {
 	return func(b *plan.Batch) int { return b.Size(m.rows) * m.attr.Route.Used * bytes }
 }
 
-// moves are what a product of experts reads and writes: the weights of as many experts as
-// the tokens can have chosen, since which they have is known on the device alone.
+// moves returns the bytes that a product of experts reads and writes. It counts the weights of as
+// many experts as the tokens can have chosen, because only the device knows which experts they
+// chose.
 func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.Batch) int {
 	weights, out := m.weightBytes(w), 4*w.Rows()
 	if gated {
@@ -492,7 +499,7 @@ func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.B
 	}
 }
 
-// combineMoves is what adding up reads and writes.
+// combineMoves returns the bytes that combine reads and writes.
 func (m *mixture) combineMoves(s *fuse.Stage) func(b *plan.Batch) int {
 	out := s.Out()
 	row := m.written(out)

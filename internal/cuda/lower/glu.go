@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// glu is [plan.GLU] of values that no product's stage gates.
+// glu implements [plan.GLU] for values that no product's stage gates.
 type glu struct{ ordinary }
 
 type gateArgs struct {

@@ -8,30 +8,30 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Layout is a program cut into stages, with the places of its values.
+// A Layout is a program divided into stages, with the locations of its values.
 type Layout struct {
 	p       *plan.Program
 	lim     *plan.Limits
 	Stages  []fuse.Stage
-	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row do themselves, by what they write
+	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row compute themselves, by output
 	scratch *plan.Scratch
-	wanted  [][kinds]bool // by value: the forms that somebody reads
+	wanted  [][kinds]bool // by value: the forms that some stage reads
 	by      []float32     // by value: see device.Forms
 	offsets []formOffsets // by buffer
-	Bytes   int           // of all buffers
+	Bytes   int           // size of all buffers
 }
 
-// formOffsets is where the forms of a buffer begin, -1 for those that it lacks.
+// formOffsets holds the offset of each form of a buffer, or -1 if the buffer lacks the form.
 type formOffsets struct{ f32, bf16, f16 int }
 
-// rowStride is how many elements lie from a row to the next.
+// rowStride returns the number of elements from one row to the next.
 func rowStride(cols int) int { return weights.Align(cols) }
 
-// chunked is so many rows up to whole chunks, in which values of 16 bits lie, see kernels/forms.cuh.
+// chunked rounds rows up to whole chunks, the units of 16-bit forms; see kernels/forms.cuh.
 func chunked(rows int) int { return (rows + 127) &^ 127 }
 
-// NewLayout cuts p into stages. Apart, every node is a stage of its own, and every
-// value is written as float32, as what stages write is where it is to be observed.
+// NewLayout divides p into stages and places its values. If apart is true, every node is a stage of
+// its own and every value is also written as float32, so that it can be observed.
 func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes)), by: make([]float32, len(p.Shapes))}
 	for i := range p.Nodes {
@@ -73,10 +73,10 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 	return l
 }
 
-// maxNormed is the longest row that products normalise.
+// maxNormed is the largest number of columns of a row that products normalize themselves.
 const maxNormed = 8192
 
-// norm is the norm that a stage does itself if its input is a single row; or nil.
+// norm returns the norm that stage s computes itself if its input is a single row, or nil.
 func (l *Layout) norm(s *fuse.Stage) *fuse.Stage {
 	if in := s.Inputs(); len(in) > 0 {
 		return l.Normed[in[0]]
@@ -84,7 +84,7 @@ func (l *Layout) norm(s *fuse.Stage) *fuse.Stage {
 	return nil
 }
 
-// place finds room for the forms of every buffer.
+// place assigns an offset to every form of every buffer.
 func (l *Layout) place() {
 	type need struct {
 		stride int
@@ -117,7 +117,7 @@ func (l *Layout) place() {
 	}
 }
 
-// Forms is where value v lies, with the forms that somebody reads.
+// Forms returns the addresses of the forms of v that some stage reads, with the buffers at base.
 func (l *Layout) Forms(base driver.DevicePtr, v plan.Value) device.Forms {
 	cols := int(l.p.Shapes[v][1])
 	f := device.Forms{Stride: int32(rowStride(cols)), Cols: int32(cols), By: l.by[v]}

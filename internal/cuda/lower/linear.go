@@ -11,14 +11,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// linear is [plan.Linear]. The product of a gate, of an activation, of a scale and of an
-// addition is not written before these are done.
+// linear implements [plan.Linear]. A gate, an activation, a scale or an addition in its stage is
+// applied before the product is written.
 type linear struct{ ordinary }
 
-// MaxProducts is how many products a launch takes.
+// MaxProducts is the maximum number of products in one launch.
 const MaxProducts = 4
 
-// Rules are what the kernels do as one.
+// Rules returns which nodes the kernels fuse into one stage.
 func Rules(lim *plan.Limits) fuse.Rules {
 	floats := func(n *plan.Node) bool { return arithmetic(n.Weight, lim) == inFloats }
 	return fuse.Rules{
@@ -72,7 +72,7 @@ type linearArgs struct {
 	unit                            unit
 }
 
-// A unit is a gated one, see kernels/activation.cuh.
+// A unit describes a gated unit; see kernels/activation.cuh.
 type unit struct {
 	act          int32
 	limit, shift float32
@@ -82,8 +82,9 @@ func unitOf(a plan.GLUAttr) unit {
 	return unit{act: int32(a.Act), limit: float32(a.Limit), shift: float32(a.Shift)}
 }
 
-// A variant is a kernel of a product: for so many rows of the input at most, the last of
-// several for any number in groups of so many, with clusters of so many blocks, 0 for none.
+// A variant is a kernel of a product for at most the given number of input rows. The last of
+// several variants processes any number of rows in groups of that size. cluster is the number of
+// blocks of a cluster, or 0 if there are no clusters.
 type variant struct {
 	name    string
 	rows    int
@@ -95,8 +96,8 @@ type variantKind int
 
 const (
 	ofTiles   variantKind = iota // see kernels/linear.cuh
-	ofSeveral                    // the same, where there are no wide ones
-	ofRow                        // the same, of one row in 16 bits, which it keeps in shared memory
+	ofSeveral                    // like ofTiles, for targets without wide kernels
+	ofRow                        // like ofTiles, for one 16-bit row, which it keeps in shared memory
 	ofSplit                      // see kernels/split.cuh
 	ofWide                       // see kernels/wide.cuh
 )
@@ -107,7 +108,7 @@ var (
 	floatVariants = []variant{{name: "linear_f32_1", rows: 1}, {name: "linear_f32", rows: 8}}
 	splitVariants = []variant{{name: "linear_f32_split", rows: 1, cluster: segments, kind: ofSplit}, {name: "linear_f32", rows: 8}}
 
-	// With the matrix instructions of four warps.
+	// Kernels with matrix instructions of four warps.
 	plainWide = []variant{
 		{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8},
 		{name: "wide_16", rows: 16, kind: ofWide}, {name: "wide_32", rows: 32, kind: ofWide}, {name: "wide_64", rows: 64, kind: ofWide}, {name: "wide_128", rows: 128, kind: ofWide},
@@ -118,15 +119,15 @@ var (
 	}
 )
 
-// A block of a wide kernel has so many threads, and so many rows of weights, of a gate half as
-// many.
+// Threads of a block of a wide kernel, and the weight rows that it multiplies. A gated product has
+// half as many rows of each matrix.
 const (
 	wideThreads = 384
 	wideRows    = 128
 )
 
-// wideRoom is how many blocks of a wide kernel for so many rows of the input a multiprocessor
-// holds, and the shared memory of each, see kernels/wide.cuh.
+// wideRoom returns how many blocks of a wide kernel, for the given number of input rows, fit on a
+// multiprocessor, and the shared memory of each in bytes; see kernels/wide.cuh.
 func wideRoom(t *weights.Tiling, rows int) (blocks, shared int) {
 	const two = 112 << 10
 	sums, tiles, chunk := 4*rows*(wideRows+4), wideRows/weights.TileRows*t.Bytes, 2*rows*64
@@ -184,7 +185,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.units = int32((t.RowTiles + 1) / 2)
 	}
 	args := device.Arguments(&a)
-	one := args // of a single row
+	one := args // for a single row
 	norm := c.Layout.norm(s)
 	if norm != nil {
 		m, x := norm.Node(), c.forms(norm.Inputs()[0])
@@ -247,7 +248,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	})}, nil
 }
 
-// wideUnits is how many units of rows a stage's products have, see kernels/wide.cuh.
+// wideUnits returns the number of units of weight rows in a stage's products; see kernels/wide.cuh.
 func wideUnits(s *fuse.Stage, gated bool) (n int) {
 	if gated {
 		return unitsOf(s.Node().Weight.Rows(), true)
@@ -258,7 +259,7 @@ func wideUnits(s *fuse.Stage, gated bool) (n int) {
 	return n
 }
 
-// unitsOf is how many units so many rows of weights have.
+// unitsOf returns the number of units in the given number of weight rows.
 func unitsOf(rows int, gated bool) int {
 	unit := wideRows
 	if gated {
@@ -267,18 +268,18 @@ func unitsOf(rows int, gated bool) int {
 	return (rows + unit - 1) / unit
 }
 
-// wideGrid is how many blocks do so many jobs of at most so many rows of the input, and the size
-// of their clusters: that which is done first, where a multiprocessor is busy with a job for its
-// bytes' or its products' time, and some.
+// wideGrid returns the grid and the cluster size for the given number of jobs, each of at most most
+// input rows. It chooses the cluster size with the shortest estimated time. A job occupies a
+// multiprocessor for the longer of the times for its bytes and for its products, plus a constant.
 func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most int) (driver.Dim3, int) {
-	const bytes, products, more = 30, 2100, 2500 // a nanosecond; nanoseconds
+	const bytes, products, more = 30, 2100, 2500 // bytes and products in 1/ns; more in ns
 	blocks, _ := wideRoom(t, most)
 	job := blocks * max(wideRows*t.RowBytes()/bytes, wideRows*t.Cols/products*most)
 	best, cluster, clusters := math.MaxInt, 0, 0
 	for n := 1; n <= segments; n *= 2 {
 		at := max(1, blocks*c.Multiprocessors/n)
 		if n == segments {
-			at = max(1, blocks*(c.Multiprocessors/16*16)/n) // of 16 or 18 that a cluster may be on
+			at = max(1, blocks*(c.Multiprocessors/16*16)/n) // a cluster may use 16 of 16 or 18
 		}
 		if took := (jobs + at - 1) / at * (job/n + more); took < best {
 			best, cluster, clusters = took, n, min(jobs, at)
@@ -287,7 +288,7 @@ func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most int) (driver.Dim3, int
 	return driver.Dim3{X: cluster * clusters}, cluster
 }
 
-// sharedOf is the shared memory of a block of a product, beside what its kernel declares.
+// sharedOf returns the additional shared memory in bytes of a block of a product.
 func sharedOf(v *variant, t *weights.Tiling) int {
 	switch v.kind {
 	case ofRow:
@@ -300,28 +301,27 @@ func sharedOf(v *variant, t *weights.Tiling) int {
 	return 0
 }
 
-// segments is how many parts the columns of a product are cut into.
+// segments is the number of parts into which the columns of a product are divided.
 const segments = 8
 
-// maxSplitTiles is how many tiles of columns a segment has at most where it is a block's.
+// maxSplitTiles is the maximum number of column tiles in a segment that one block processes.
 const maxSplitTiles = 128
 
-// splits reports whether a single row of a product has a block for each segment, where
-// there are clusters: of a small weight, a router's for example, few multiprocessors would
-// read it otherwise.
+// splits reports whether the product of a single row uses one block for each segment, on devices
+// with clusters. Otherwise few multiprocessors would read a small weight, for example a router's.
 func (c *Compiler) splits(w *tensor.Tensor, a *linearArgs) bool {
 	return w.DType == tensor.F32 && arithmetic(w, c.Layout.lim) == inFloats &&
 		segments*int(a.units) <= productBlocks*c.Multiprocessors && int(a.colTiles) <= segments*maxSplitTiles
 }
 
-// productBlocks is how many blocks of a product a multiprocessor holds.
+// productBlocks is the number of blocks of a product that fit on a multiprocessor.
 const productBlocks = 2
 
-// blocks is how many blocks share so many units of work: no more than run at a time,
-// and as few as do not take longer, so that all of them have the same to do.
+// blocks returns how many blocks share the given units of work: no more than run at a time, and as
+// few as finish in the same time, so that all of them have equal work.
 func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1) }
 
-// blocksOf is blocks where several such products are done at the same time.
+// blocksOf is blocks for several products at the same time.
 func (c *Compiler) blocksOf(units, products int) int {
 	most := max(1, productBlocks*c.Multiprocessors)
 	rounds := (units*products + most - 1) / most

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// mapped is [plan.Map] of values that no product's stage maps.
+// mapped implements [plan.Map] for values that no product's stage maps.
 type mapped struct{ ordinary }
 
 type mapArgs struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// norm is [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
+// norm implements [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
 type norm struct {
 	ordinary
 	centered int32
@@ -26,8 +26,8 @@ type normArgs struct {
 	out                     device.Forms
 }
 
-// most goes by the weights: no column of a group of n is more than the root of n of their
-// root mean square.
+// most depends on the weights: no column of a group of n exceeds the square root of n times the
+// group's root mean square.
 func (norm) most(n *plan.Node) float64 {
 	largest := func(t *tensor.Tensor) (most float64) {
 		if t == nil {
@@ -41,7 +41,7 @@ func (norm) most(n *plan.Node) float64 {
 			return err
 		})
 		if err != nil {
-			return 0 // loading the weight fails
+			return 0 // loading the weight reports the error
 		}
 		return most
 	}

@@ -1,6 +1,5 @@
-// Package lower makes launches of kernels of the stages of a program, each operation in a
-// file of its own. It says where values, states and what a step is told lie in the
-// device's memory; it runs nothing.
+// Package lower builds kernel launches for the stages of a program, with a file for each operation.
+// It decides where values, states and step inputs are in device memory. It runs nothing.
 package lower
 
 import (
@@ -11,30 +10,30 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An operation is how the GPU does the stages of one operation of plans. Each has a file
-// of its own.
+// An operation implements the stages of one plan operation on the GPU. Each has its own file.
 type operation interface {
-	// launches are the kernels of a stage, in order. A launch that does not say what it
-	// moves is taken to read the stage's inputs and weights and to write its outputs.
+	// launches returns the kernels of a stage, in order. A launch without Moves counts as reading
+	// the stage's inputs and weights and writing its outputs.
 	launches(c *Compiler, s *fuse.Stage) ([]Launch, error)
-	// reads are the forms in which a stage reads input i of [fuse.Stage.Inputs].
+	// reads returns the forms in which a stage reads input i of [fuse.Stage.Inputs].
 	reads(s *fuse.Stage, i int, lim *plan.Limits) []kind
 	// writes reports whether the kernels write every form of the outputs. Otherwise they
 	// write float32, which is converted after them.
 	writes(s *fuse.Stage) bool
-	// norms reports whether the kernels can normalise input i themselves if it is a single row.
+	// norms reports whether the kernels can normalize input i themselves if it is a single row.
 	norms(s *fuse.Stage, i int, lim *plan.Limits) bool
-	// scratch are the sizes in bytes of the memory that a node works in. All nodes of the
-	// operation use the same, one after another: see compiler.scratch.
+	// scratch returns the sizes in bytes of a node's scratch memory. All nodes of the operation
+	// share it, one after another; see Compiler.scratch.
 	scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int
-	// most is what no value that a node writes is larger than in size; 0: that is not known.
+	// most returns an upper bound for the magnitude of the values that a node writes, or 0 if it is
+	// unknown.
 	most(n *plan.Node) float64
-	// check says how a node is larger than the kernels can be.
+	// check returns an error if a node exceeds the limits of the kernels.
 	check(n *plan.Node) error
 }
 
-// ordinary is an operation that reads and writes float32 alone, works nowhere else and has
-// no limits.
+// ordinary is embedded by operations. Its methods describe an operation that reads and writes only
+// float32, needs no scratch memory and has no limits.
 type ordinary struct{}
 
 func (ordinary) reads(*fuse.Stage, int, *plan.Limits) []kind           { return []kind{inFloats} }
@@ -44,7 +43,7 @@ func (ordinary) scratch(*plan.Program, *plan.Limits, *plan.Node) []int { return 
 func (ordinary) most(*plan.Node) float64                               { return 0 }
 func (ordinary) check(*plan.Node) error                                { return nil }
 
-// operations are all that the GPU can do.
+// operations are all operations that the GPU supports.
 var operations = map[*plan.Op]operation{
 	plan.Embed:         embed{},
 	plan.Position:      position{},
@@ -62,10 +61,10 @@ var operations = map[*plan.Op]operation{
 	plan.Pick:          pick{},
 }
 
-// of is how a stage is done.
+// operationOf returns the operation of a stage.
 func operationOf(s *fuse.Stage) operation { return operations[s.Node().Op] }
 
-// Check says which weight or operation of p the kernels cannot take.
+// Check returns an error about the first weight or operation of p that the kernels do not support.
 func Check(p *plan.Program, lim *plan.Limits) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]

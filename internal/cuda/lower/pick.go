@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// pick is [plan.Pick] of rows that no norm's stage picks.
+// pick implements [plan.Pick] for rows that no norm's stage picks.
 type pick struct{ ordinary }
 
 type meanArgs struct {

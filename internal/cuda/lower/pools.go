@@ -9,18 +9,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// cacheNames are the kernels' names of what a cache keeps.
+// cacheNames are the names of cache formats in kernel names.
 var cacheNames = map[tensor.DType]string{tensor.F32: "f32", tensor.F16: "f16", tensor.Q8_0: "q8"}
 
-// A Pool is where the pages of one state lie, see kernels/kv.cuh.
+// A Pool is the memory for the pages of one state; see kernels/kv.cuh.
 type Pool struct {
 	State plan.State
 	Base  driver.DevicePtr
-	Bytes int // of a page
-	Apart int // from a page to the next
+	Bytes int // size of a page
+	Apart int // bytes from one page to the next
 }
 
-// PlanPools says where the pools lie in one piece of memory, and how long that is.
+// PlanPools places the pools in one block of memory, and returns the block's size in bytes.
 func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err error) {
 	if cacheNames[l.Cache] == "" {
 		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
@@ -51,11 +51,11 @@ type poolArgs struct {
 
 type tableArgs struct{ pages, places driver.DevicePtr }
 
-// A Place is where a token stands, see kernels/kv.cuh.
+// A Place is a token's position in its sequence's pages; see kernels/kv.cuh.
 type Place struct{ position, shift int32 }
 
-// FillPlaces writes where the tokens of b stand, and up to the shape's size that there
-// are no more.
+// FillPlaces writes the places of the tokens of b, and marks the remaining ones, up to the shape's
+// size, as unused.
 func FillPlaces(all []Place, b *plan.Batch, t *plan.PageTable) {
 	for q := range b.Seqs() {
 		for i := b.Start[q]; i < b.Start[q+1]; i++ {
@@ -72,8 +72,8 @@ func (c *Compiler) pool(i int) poolArgs {
 	return poolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads), dim: int32(k.State.HeadDim)}
 }
 
-// SlotArgs is where kernels find a state per sequence. Slot i, [Size] float32, is at base +
-// i*apart; that of sequence q is slots[2*q] before the step, -1 for zeros, and slots[2*q+1]
+// SlotArgs tells kernels where the state of each sequence is. Slot i holds [Size] float32 at base +
+// i*apart. The slot of sequence q is slots[2*q] before the step, or -1 for zeros, and slots[2*q+1]
 // after it. The two differ, so a kernel may write one while it reads the other.
 type SlotArgs struct {
 	Base  driver.DevicePtr
@@ -81,7 +81,7 @@ type SlotArgs struct {
 	Slots driver.DevicePtr // [S][2] int32
 }
 
-// Slots is where kernels find a state per sequence.
+// Slots returns the location of a state that has one slot per sequence.
 func (c *Compiler) Slots(state int) SlotArgs {
 	k := &c.Pools[state]
 	return SlotArgs{Base: k.Base, Apart: int64(k.Apart), Slots: c.Step.pages[k.State.Group]}

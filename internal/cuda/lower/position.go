@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// position is [plan.Position].
+// position implements [plan.Position].
 type position struct{ ordinary }
 
 func (position) writes(*fuse.Stage) bool { return false }

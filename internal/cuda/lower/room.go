@@ -9,49 +9,49 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// Where counts has a step's sizes.
+// Offsets in bytes of a step's sizes from stepAddresses.counts.
 const (
 	countTokens = 0
 	countRows   = 4
 	countSeqs   = 8
 )
 
-// Bytes of what Go and kernels share.
+// Sizes in bytes of the records that Go and the kernels share.
 const (
-	ParamsBytes = 80 // of a row, see kernels/sample.cu
+	ParamsBytes = 80 // of a row; see kernels/sample.cu
 	resultBytes = 16
 	placeBytes  = 8  // of a token
 	UsesBytes   = 24 // see kernels/expertcache.cu
 )
 
-// A Room is the scratch memory of an executable beside the values: offsets into one
-// piece that begins with them.
+// A Room is the scratch memory of an executable besides the values: offsets into one block that
+// begins with the values.
 //
-// From counts to flagsEnd it holds what a step is told, as the host's memory for it
-// does; from failed to resultsEnd, what comes back.
+// The range from Counts to FlagsEnd holds a step's input, with the same layout as the host's copy;
+// the range from Failed to ResultsEnd holds its results.
 type Room struct {
 	Ropes  []plan.RopeAttr
 	groups int
 
 	Counts, Tokens, From, Positions, Sequence, Starts, Rows, Params int
-	Axes                                                            [2]int // by axis less 1: of tokens, where the program goes by it
-	Sets                                                            []int  // by rope: which frequencies a token goes by
-	Places                                                          []int  // by group: of tokens, up to the shape's
+	Axes                                                            [2]int // by axis less 1: positions of tokens, if the program uses the axis
+	Sets                                                            []int  // by rope: the frequency set of each token
+	Places                                                          []int  // by group: of tokens, up to the shape's number
 	Failed, Bad, Overflow, FlagsEnd                                 int    // [S] each
-	Ids, Results, Uses, ResultsEnd                                  int    // uses: of experts, since the beginning
+	Ids, Results, Uses, ResultsEnd                                  int    // Uses: of experts, since the start
 
 	Masks, MaskWords int
-	Adjustments      int                // of a step, as many as roomyAdjustments
+	Adjustments      int                // of a step, up to RoomyAdjustments
 	Freqs            []int              // by rope: [2, or 2 and T][pairs] float64
 	angles           []int              // by rope: [T][pairs] of 8 bytes
-	scratch          map[*plan.Op][]int // of operations, see operation.scratch
+	scratch          map[*plan.Op][]int // of operations; see operation.scratch
 	sampled          int
 	sampling         int
-	samplingRow      int // bytes
+	samplingRow      int // size in bytes
 	Bytes            int
 }
 
-// NewRoom plans the room, which begins with that many bytes of values.
+// NewRoom plans the room after the given number of bytes of values.
 func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	r := &Room{Ropes: ropes(p), groups: len(p.Groups), Bytes: weights.Align(values)}
 	take := func(bytes int) int {
@@ -101,8 +101,7 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	return r
 }
 
-// takeScratch makes room for what each operation works in: the most that one of its nodes
-// needs.
+// takeScratch reserves scratch memory for each operation: the most that one of its nodes needs.
 func (r *Room) takeScratch(p *plan.Program, l *plan.Limits) {
 	r.scratch = map[*plan.Op][]int{}
 	var ops []*plan.Op // in the order of their first nodes
@@ -128,7 +127,7 @@ func (r *Room) takeScratch(p *plan.Program, l *plan.Limits) {
 	}
 }
 
-// stepAddresses is where the kernels find what a step is told.
+// stepAddresses are the device addresses of a step's input and results.
 type stepAddresses struct {
 	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
 	axes                                                            [2]driver.DevicePtr
@@ -136,7 +135,7 @@ type stepAddresses struct {
 	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
-// Addresses is where kernels find what a step is told, with the room at base and the page
+// Addresses returns the addresses of a step's input and results, with the room at base and the page
 // tables of each group at pages.
 func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
 	at := func(offset int) driver.DevicePtr { return base + driver.DevicePtr(offset) }
@@ -153,14 +152,14 @@ func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 	}
 }
 
-// PageRoom is for how many pages the tables of a group have room: every sequence may have
-// all there are, which sequences that begin alike share, or two slots.
+// PageRoom returns how many entries the page tables of a group may have. Every sequence may list
+// all pages, because sequences with the same prefix share them; or it has two slots.
 func PageRoom(l *plan.Limits, group int) int { return l.Seqs * max(2, l.Pages[group]) }
 
-// AdjustmentBytes are those of one adjustment, which lies on the device as in Go.
+// AdjustmentBytes is the size of an adjustment in bytes, which has the same layout on the device as
+// in Go.
 const AdjustmentBytes = int(unsafe.Sizeof(sample.Adjustment{}))
 
-// RoomyAdjustments is for how many adjustments of a step the device has room. Those of
-// rows that have none left stay in the host's memory, where kernels reach them as well,
-// if not as fast.
+// RoomyAdjustments is the number of a step's adjustments that fit in device memory. The others stay
+// in host memory, which kernels read more slowly.
 const RoomyAdjustments = 16 << 10

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// rope is [plan.Rope] of heads that no attention's stage turns.
+// rope implements [plan.Rope] for heads that no attention's stage rotates.
 type rope struct{ ordinary }
 
 func (rope) writes(*fuse.Stage) bool { return false }
@@ -20,7 +20,7 @@ type anglesArgs struct {
 	scale                             float32
 }
 
-// ropes are the distinct ropes of a program.
+// ropes returns the distinct ropes of a program.
 func ropes(p *plan.Program) []plan.RopeAttr {
 	var all []plan.RopeAttr
 	for i := range p.Nodes {
@@ -34,7 +34,7 @@ func ropes(p *plan.Program) []plan.RopeAttr {
 func ropeIndex(all []plan.RopeAttr, n *plan.Node) int {
 	a := n.Attr.(plan.RopeAttr)
 	for i := range all {
-		// The heads' length does not matter to the angles.
+		// The angles do not depend on the head dimension.
 		b := all[i]
 		b.HeadDim, b.Interleaved = a.HeadDim, a.Interleaved
 		if reflect.DeepEqual(a, b) {
@@ -44,7 +44,7 @@ func ropeIndex(all []plan.RopeAttr, n *plan.Node) int {
 	return -1
 }
 
-// angles are those of every rope, for all layers.
+// angles returns the launches that compute the angles of every rope, for all layers.
 func (c *Compiler) angles() ([]Launch, error) {
 	var all []Launch
 	for i, r := range c.Room.Ropes {
@@ -78,7 +78,8 @@ type turnArgs struct {
 	count                                              driver.DevicePtr
 }
 
-// turned says where a rope's angles are.
+// turned returns the location of a rope's angles, its dimensions, and whether pairs are
+// interleaved.
 func (c *Compiler) turned(n *plan.Node) (angles driver.DevicePtr, dims, interleaved int32) {
 	if n == nil {
 		return 0, 0, 0

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// RowParams is what a row's sampling is told, see kernels/sample.cu.
+// RowParams are the sampling parameters of a row; see kernels/sample.cu.
 type RowParams struct {
 	Temperature, TopP, MinP float32
 	TopK                    int32
@@ -20,21 +20,21 @@ type RowParams struct {
 	Adjustments             driver.DevicePtr
 }
 
-// RowResult is what comes back of a row.
+// RowResult is the result of a row.
 type RowResult struct {
 	Token, Status  int32
 	LogProbability float32
 	_              uint32
 }
 
-// What became of a row.
+// The status values of a row.
 const (
 	RowNotFinite = 1 + iota
 	RowEmptyMask
 	RowNoLogit
 )
 
-// Sizes of what the sampling kernels keep, see Scratch in kernels/sample.cu.
+// Sizes of the sampling kernels' scratch memory; see Scratch in kernels/sample.cu.
 const (
 	samplingFixed       = 2*2048*8 + 1024*8 + 32*4
 	samplingPerBlock    = 32
@@ -45,12 +45,12 @@ const (
 	samplingCluster     = 8
 )
 
-// samplingBlocks is how many blocks look at a row's logits.
+// samplingBlocks returns the number of blocks that process a row's logits.
 func samplingBlocks(vocab int) int {
 	return min(samplingMaxBlocks, (vocab+samplingBlockTokens-1)/samplingBlockTokens)
 }
 
-// samplingBytes is what the kernels keep for a row.
+// samplingBytes returns the scratch memory for sampling a row, in bytes.
 func samplingBytes(vocab int) int {
 	return weights.Align(samplingFixed + samplingPerBlock*samplingBlocks(vocab) + samplingPerSegment*((vocab+samplingSegment-1)/samplingSegment))
 }
@@ -67,8 +67,8 @@ type sampleArgs struct {
 	ids              driver.DevicePtr
 }
 
-// Sampling chooses tokens from the logits; where adjusted, by the kernels for steps of
-// which some row needs them.
+// Sampling returns the launches that sample tokens from the logits. If adjusted is true, they are
+// the kernels for steps with rows that need adjustments.
 func (c *Compiler) Sampling(adjusted bool) ([]Launch, error) {
 	logits := c.forms(c.Layout.p.Logits)
 	vocab := int(logits.Cols)

@@ -6,12 +6,12 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// contextSegment is how many positions attention takes together: contexts are cut
-// at absolute multiples of it.
+// contextSegment is the number of positions in a segment of attention. Contexts are divided at
+// absolute multiples of it.
 const contextSegment = 256
 
-// A Shape is the size that a graph is made for: no step that it serves is larger. The
-// sizes of the step itself are read from the device's memory.
+// A Shape is the size for which a graph is captured. The steps that it serves are no larger.
+// Kernels read the actual sizes of a step from device memory.
 type Shape struct {
 	Tokens   int // a power of two
 	Rows     int // a power of two, or 0
@@ -20,13 +20,13 @@ type Shape struct {
 	single bool // every sequence has one token, as in decoding
 }
 
-// A SamplingShape is the size of a graph that samples, and what it can do.
+// A SamplingShape is the size of a graph that samples, and what the graph supports.
 type SamplingShape struct {
 	Rows     int  // a power of two
-	Adjusted bool // rows may have adjustments and be sampled typically
+	Adjusted bool // rows may have adjustments and typical sampling
 }
 
-// ShapeOf is the shape of the graph that runs b.
+// ShapeOf returns the shape of the graph that runs b.
 func ShapeOf(b *plan.Batch) Shape {
 	s := Shape{Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
 	for q := range b.Seqs() {
@@ -37,7 +37,7 @@ func ShapeOf(b *plan.Batch) Shape {
 	return s
 }
 
-// Power is the least power of two that is not below n; 0 for 0.
+// Power returns the smallest power of two that is at least n, or 0 if n is 0.
 func Power(n int) int {
 	if n == 0 {
 		return 0
@@ -49,7 +49,7 @@ func Power(n int) int {
 	return p
 }
 
-// Size is how many rows a value has.
+// Size returns the number of rows of a value.
 func (s *Shape) Size(d plan.Dim) int {
 	if d == plan.Rows {
 		return s.Rows
@@ -57,24 +57,24 @@ func (s *Shape) Size(d plan.Dim) int {
 	return s.Tokens
 }
 
-// A Launch is a kernel with what it is given, or several of which a step's shape
-// chooses, or what else a stream is to do between kernels.
+// A Launch is a kernel with its arguments, a choice of several by the step's shape, or other work
+// of a stream between kernels.
 type Launch struct {
-	Name     string                  // for people
-	Live     bool                    // it is done anew in every step, also where the others are in graphs
-	runs     func(sh *Shape) string  // nil: the only one runs; or which does, "" for none
-	where    string                  // what it does, in words
-	single   string                  // "", or what it does of a single row, where that is more
-	Moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
-	Stage    *fuse.Stage             // that it is of, or nil
-	Last     bool                    // of its stage
-	Sampling bool                    // it chooses tokens
-	Place    int                     // of its layer in [plan.Result.Layers]; 0: it belongs to none
+	Name     string                  // for reports
+	Live     bool                    // queued anew in every step, even if the other launches are in a graph
+	runs     func(sh *Shape) string  // nil if the launch always runs; otherwise returns the kernel's name, "" if none runs
+	where    string                  // the work in words
+	single   string                  // the work for a single row, if that is more; otherwise ""
+	Moves    func(b *plan.Batch) int // the bytes that it reads and writes; see [plan.Span]; nil for none
+	Stage    *fuse.Stage             // the stage of the launch, or nil
+	Last     bool                    // the last launch of its stage
+	Sampling bool                    // samples tokens
+	Place    int                     // index of its layer in [plan.Result.Layers]; 0 if it belongs to none
 	rows     plan.Dim
 	begin    func(s *driver.Stream, sh *Shape) error
 }
 
-// Kernel is the name of the kernel that runs in a step of that shape, "" for none.
+// Kernel returns the name of the kernel that runs in a step of that shape, or "" if none does.
 func (l *Launch) Kernel(sh *Shape) string {
 	switch {
 	case sh.Size(l.rows) == 0:
@@ -85,7 +85,7 @@ func (l *Launch) Kernel(sh *Shape) string {
 	return l.Name
 }
 
-// Does says in words what it does in a step of that shape.
+// Does describes the launch's work in a step of that shape.
 func (l *Launch) Does(sh *Shape) string {
 	if l.single != "" && sh.Size(l.rows) == 1 {
 		return l.single
@@ -93,7 +93,7 @@ func (l *Launch) Does(sh *Shape) string {
 	return l.where
 }
 
-// Give gives the stream all launches that have something to do.
+// Give queues all launches that have work in a step of shape sh.
 func Give(s *driver.Stream, sh *Shape, all []Launch) error {
 	for i := range all {
 		if all[i].idle(sh) {
@@ -106,7 +106,7 @@ func Give(s *driver.Stream, sh *Shape, all []Launch) error {
 	return nil
 }
 
-// Idle says that none of the launches has anything to do.
+// Idle reports whether no launch has work in a step of shape sh.
 func Idle(all []Launch, sh *Shape) bool {
 	for i := range all {
 		if !all[i].idle(sh) {
@@ -116,5 +116,5 @@ func Idle(all []Launch, sh *Shape) bool {
 	return true
 }
 
-// idle says that the launch has nothing to do in a step of that shape.
+// idle reports whether the launch has no work in a step of that shape.
 func (l *Launch) idle(sh *Shape) bool { return l.Kernel(sh) == "" }

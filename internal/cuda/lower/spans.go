@@ -6,10 +6,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What launches read and write, for [plan.Span]: weights as they lie, in tiles; values in
-// the forms that are read and written.
+// The bytes that launches read and write, for [plan.Span]. Weights count in the tiled layout,
+// values in the forms that are read and written.
 
-// rowBytes is the size of a row of so many columns in one form.
+// rowBytes returns the size in bytes of a row of cols columns in form k.
 func (c *Compiler) rowBytes(k kind, cols int) int {
 	switch k {
 	case inBF16, inF16:
@@ -19,10 +19,10 @@ func (c *Compiler) rowBytes(k kind, cols int) int {
 	}
 }
 
-// read is the size of a row of v where it is read in one form.
+// read returns the size of a row of v in the form in which it is read, in bytes.
 func (c *Compiler) read(v plan.Value, k kind) int { return c.rowBytes(k, int(c.Layout.p.Shapes[v][1])) }
 
-// written is the size of a row of v in all forms that are written.
+// written returns the size of a row of v in all forms that are written, in bytes.
 func (c *Compiler) written(v plan.Value) int {
 	n := 0
 	for k, wanted := range c.Layout.wanted[v] {
@@ -33,7 +33,7 @@ func (c *Compiler) written(v plan.Value) int {
 	return n
 }
 
-// weightBytes is the size of a weight where it lies; of none, 0.
+// weightBytes returns the size of a weight on the device in bytes, or 0 if w is nil.
 func (c *Compiler) weightBytes(w *tensor.Tensor) int {
 	if w == nil {
 		return 0
@@ -44,7 +44,7 @@ func (c *Compiler) weightBytes(w *tensor.Tensor) int {
 	return 4 * w.Elems()
 }
 
-// moved is what a stage of one launch reads and writes.
+// moved returns the bytes that a stage of one launch reads and writes.
 func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 	n := s.Node()
 	tokens, rows := 0, 0 // bytes of each token and of each row
@@ -77,7 +77,7 @@ func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 		}
 		value(d, c.read(v, operationOf(s).reads(s, i, c.Layout.lim)[0]))
 	}
-	alone := 0 // bytes more, of a single row
+	alone := 0 // more bytes if there is a single row
 	if norm := c.Layout.norm(s); norm != nil {
 		m := norm.Node()
 		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, operationOf(s).reads(s, 0, c.Layout.lim)[0])

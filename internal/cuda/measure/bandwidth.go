@@ -8,7 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// What bandwidth reads, many times what the second-level cache holds, and how often.
+// The number of bytes that Bandwidth reads, many times the size of the second-level cache, and the
+// number of runs.
 const (
 	bandwidthBytes = 2 << 30
 	bandwidthRuns  = 8
@@ -20,8 +21,8 @@ type readArgs struct {
 	out driver.DevicePtr
 }
 
-// Bandwidth measures how fast a kernel that does nothing else reads the device's memory,
-// in bytes a second: the best of a few runs. It is called on the main thread.
+// Bandwidth measures how fast a kernel that only reads can read device memory, in bytes per second.
+// The result is the best of a few runs. It must be called on the main thread.
 func Bandwidth(ctx context.Context, g *device.GPU) (rate float64, err error) {
 	c := g.Main
 	defer c.Doing(c.Doing("measuring the memory's bandwidth"))
@@ -48,8 +49,8 @@ func Bandwidth(ctx context.Context, g *device.GPU) (rate float64, err error) {
 	})
 }
 
-// Fastest is how many bytes a second move where f moves n of them: the best of a few
-// runs. It is called on the main thread.
+// Fastest returns the best rate of a few runs of f, which moves n bytes, in bytes per second. It
+// must be called on the main thread.
 func Fastest(ctx context.Context, c *driver.Context, n, runs int, f func(*driver.Stream) error) (rate float64, err error) {
 	s, err := c.NewStream()
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// What link copies, and how often.
+// The number of bytes that Link copies, and the number of runs.
 const (
 	linkBytes = 256 << 20
 	linkRuns  = 8
 )
 
-// Link measures how fast pinned memory of the host is copied to the device, in bytes a
-// second: the best of a few runs. It is called on the main thread.
+// Link measures how fast pinned host memory is copied to the device, in bytes per second. The
+// result is the best of a few runs. It must be called on the main thread.
 func Link(ctx context.Context, g *device.GPU) (rate float64, err error) {
 	c := g.Main
 	defer c.Doing(c.Doing("measuring the link to the host"))
@@ -29,7 +29,7 @@ func Link(ctx context.Context, g *device.GPU) (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.FreeHost(host)) }()
-	clear(host) // the pages are there
+	clear(host) // touches all pages
 	to, err := c.Alloc(n)
 	if err != nil {
 		return 0, err

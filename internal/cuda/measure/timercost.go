@@ -8,18 +8,17 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// What is launched to see what a timer costs: one block that reads for a while, so that
-// what comes after it has been given to the stream before it begins, and then kernels
-// that do nothing.
+// The launches that measure the cost of a timer: blocks that read for a while, so that all later
+// launches are queued before they begin, and then kernels that do nothing.
 const (
 	holdBytes     = 32 << 20
 	holds         = 2
 	TimedLaunches = 48
 )
 
-// TimerCost is how much longer a kernel takes because a timer stands behind it: the
-// device notes the time when all before it has ended, and only then goes on. It is
-// called on the main thread; memory may be read, so many bytes.
+// TimerCost returns how much longer a kernel takes if a timer follows it: the device records the
+// time when all earlier work has ended, and only then continues. It must be called on the main
+// thread. It reads bytes bytes of memory.
 func TimerCost(g *device.GPU, memory driver.DevicePtr, bytes int) (time.Duration, error) {
 	c := g.Main
 	defer c.Doing(c.Doing("measuring what timers cost"))
@@ -64,8 +63,8 @@ func TimerCost(g *device.GPU, memory driver.DevicePtr, bytes int) (time.Duration
 	return cost, nil
 }
 
-// launchesTake is what launches of kernels that do nothing take, with a timer after each
-// of them or after the last alone.
+// launchesTake returns how long launches of empty kernels take, with a timer after each of them or
+// only after the last.
 func launchesTake(s *driver.Stream, f *driver.Function, memory driver.DevicePtr, bytes int, events []*driver.Event, each bool) (time.Duration, error) {
 	one := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 256}}
 	hold, nothing := device.Arguments(&readArgs{p: memory, n: int64(min(bytes, holdBytes) / 16)}), device.Arguments(&readArgs{})

@@ -1,5 +1,5 @@
-// Package measure measures a GPU and the steps on it: timers between launches, what a timer
-// costs, how fast memory is read and how fast the link copies.
+// Package measure measures a GPU and its steps: timers between launches, the cost of a timer, the
+// bandwidth of memory and of the link to the host.
 package measure
 
 import (
@@ -11,27 +11,27 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Timers measure the pieces of a step: one stands before each, and one after the last.
-// A graph cannot be looked into, so a step of which more is wanted than what comes
-// before the layers, these, and the sampling is given launch by launch.
+// Timers measure the pieces of a step, with a timer before each piece and one after the last. A
+// graph cannot be timed inside, so a step is launched kernel by kernel if more is requested than
+// the time before the layers, in the layers, and in sampling.
 type Timers struct {
-	Context *driver.Context // that makes events
-	Events  []*driver.Event // made so far; steps that come later use them again
+	Context *driver.Context // creates the events
+	Events  []*driver.Event // existing events, reused by later steps
 	marks   []*lower.Launch // the first launch after each timer but the last
-	times   []time.Duration // by mark, of the step that was read last
-	layers  []time.Duration // of that step
+	times   []time.Duration // by mark, for the last step that was read
+	layers  []time.Duration // for that step
 	spans   []plan.Span
-	Cost    time.Duration // of a timer, that no span counts
+	Cost    time.Duration // cost of a timer, subtracted from each span
 }
 
-// Begin forgets the step before.
+// Begin discards the marks of the previous step.
 func (t *Timers) Begin() { t.marks, t.times = t.marks[:0], t.times[:0] }
 
-// timed reports whether the time of any part of a step is wanted.
+// timed reports whether any times of the step are requested.
 func timed(b *plan.Batch) bool { return b.Timed || b.Trace || b.Spans }
 
-// Mark puts a timer before launch l of a step of b, if times are wanted. What moves nothing
-// belongs to what comes before it.
+// Mark records a timer before launch l of a step of b, if times are requested. A launch that moves
+// no data counts toward the launch before it.
 func (t *Timers) Mark(s *driver.Stream, b *plan.Batch, l *lower.Launch) error {
 	if !timed(b) || l.Moves == nil {
 		return nil
@@ -43,7 +43,7 @@ func (t *Timers) Mark(s *driver.Stream, b *plan.Batch, l *lower.Launch) error {
 	return nil
 }
 
-// End puts the last timer behind what the stream was given.
+// End records the last timer.
 func (t *Timers) End(s *driver.Stream) error {
 	if len(t.marks) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (t *Timers) End(s *driver.Stream) error {
 	return t.record(s)
 }
 
-// record gives the stream the next timer.
+// record queues the next timer.
 func (t *Timers) record(s *driver.Stream) error {
 	i := len(t.marks)
 	if i == len(t.Events) {
@@ -64,7 +64,7 @@ func (t *Timers) record(s *driver.Stream) error {
 	return t.Events[i].Record(s)
 }
 
-// Read asks the timers of a step that is over, on the thread of c.
+// Read reads the timers of a completed step, on the thread of c.
 func (t *Timers) Read(c *driver.Context) error {
 	for i := range t.marks {
 		ms, err := t.Events[i+1].In(c).Since(t.Events[i])
@@ -76,13 +76,13 @@ func (t *Timers) Read(c *driver.Context) error {
 	return nil
 }
 
-// Measured puts the times that a step of b wants into its result. The program has so many
-// layers.
+// Measured stores the times that a step of b requests in its result. layers is the number of layers
+// of the program.
 func (t *Timers) Measured(b *plan.Batch, sh *lower.Shape, layers int, r *plan.Result) {
 	t.layers, t.spans = slices.Grow(t.layers[:0], layers+1)[:layers+1], t.spans[:0]
 	clear(t.layers)
 	var times plan.Times
-	first := true // no layer began
+	first := true // no layer has begun
 	for i, l := range t.marks {
 		d := t.times[i]
 		if b.Spans {

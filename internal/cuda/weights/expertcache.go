@@ -6,39 +6,39 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// An ExpertCache says where the experts of a program lie when the device has no room for
-// all: each has an image in pinned memory of the host, laid out as on the device, and the
-// hot ones have places on the device. A kernel decides after every router which they are,
-// and another one fetches what is missing, so that a step is captured as any other.
+// An ExpertCache describes where the experts of a program are if the device has no room for all of
+// them. Every expert has an image in pinned host memory, with the same layout as on the device; the
+// most used experts also have places on the device. After every router, one kernel decides which
+// experts these are, and another one fetches the missing ones, so a step can be captured like any
+// other.
 //
-// The places of a mixture follow those of the one before it; then come those that all
-// share. A place has the gate, what it gates and the product back one after the other.
+// The places of the mixtures follow one another, and then come the places that all mixtures share.
+// A place holds an expert's gate, up and down matrices, in this order.
 type ExpertCache struct {
 	plan.ExpertCache
 
 	Mixtures []CachedExperts
 	PartOf   map[*tensor.Tensor]ExpertPart
-	slots    int // of a step, at most
-	At       int // of the places, in the memory of weights
+	slots    int // largest number of experts that a step can choose
+	At       int // offset of the places in the weights' memory
 }
 
-// CachedExperts are those of one mixture.
+// CachedExperts describes the experts of one mixture.
 type CachedExperts struct {
 	Experts int
-	Parts   [3]int // where gate, what it gates and product back begin in a place
-	Bytes   int    // of an expert
-	Kept    int    // places of this mixture that it can use
-	First   int    // number of the first of them
-	Tables  int    // in the memory of weights: what the kernel keep knows, see tableBytes
+	Parts   [3]int // offsets of the gate, up and down matrices in a place
+	Bytes   int    // bytes of an expert
+	Kept    int    // places reserved for this mixture
+	First   int    // number of the first of these places
+	Tables  int    // offset in the weights' memory of the tables of the kernel keep; see TableBytes
 }
 
-// An ExpertPart is a matrix of a mixture.
+// An ExpertPart identifies a matrix of a mixture.
 type ExpertPart struct{ Mixture, Expert, Part int }
 
-// NewExpertCache is a cache for the experts of p without places of their own; nil where
-// that is no gain, because there are none, or a step's experts fill the places that
-// mixtures share as much as the experts themselves would, or because a matrix of an
-// expert is used elsewhere as well.
+// NewExpertCache returns a cache for the experts of p with shared places only. It returns nil if a
+// cache is no gain: if p has no experts, if the shared places for a step's experts take as much
+// memory as all experts, or if a matrix of an expert is also used elsewhere.
 func NewExpertCache(p *plan.Program, lim *plan.Limits) *ExpertCache {
 	c := &ExpertCache{PartOf: map[*tensor.Tensor]ExpertPart{}}
 	uses := map[*tensor.Tensor]int{}
@@ -78,9 +78,8 @@ func NewExpertCache(p *plan.Program, lim *plan.Limits) *ExpertCache {
 	return c
 }
 
-// Keep gives every mixture so many places of its own. Those that they share are as many
-// as one may need of them: all of its experts that it does not keep, or as many as a step
-// can choose.
+// Keep reserves n places for every mixture. The number of shared places is the most that one
+// mixture may need: all experts without a reserved place, or as many as a step can choose.
 func (c *ExpertCache) Keep(n int) {
 	c.Kept, c.Shared = n, max(1, min(c.Of-n, c.slots))
 	for i := range c.Mixtures {
@@ -89,8 +88,8 @@ func (c *ExpertCache) Keep(n int) {
 	}
 }
 
-// fill keeps as many experts as so many bytes have room for, none where they have no room
-// for the cache.
+// fill reserves as many places as fit in the given number of bytes, or none if the cache does not
+// fit.
 func (c *ExpertCache) fill(bytes int) {
 	for n := c.Of - 1; n >= 0; n-- {
 		if c.Keep(n); c.size() <= bytes {
@@ -99,7 +98,7 @@ func (c *ExpertCache) fill(bytes int) {
 	}
 }
 
-// size is the bytes of the device's memory that places and tables take.
+// size returns the device memory in bytes for places and tables.
 func (c *ExpertCache) size() int {
 	n := c.placeBytes()
 	for i := range c.Mixtures {
@@ -110,12 +109,11 @@ func (c *ExpertCache) size() int {
 
 func (c *ExpertCache) placeBytes() int { return (c.Layers*c.Kept + c.Shared) * c.Bytes }
 
-// TableBytes are those of what keep knows of a mixture, 4 for each entry: by expert, its
-// place and its heat; by place, its expert.
+// TableBytes returns the size in bytes of a mixture's tables, of 4 bytes for each entry: by expert,
+// its place and its heat; by place, its expert.
 func (m *CachedExperts) TableBytes() int { return 4 * (2*m.Experts + m.Kept) }
 
-// putTables says that tables begin at an offset in the memory of weights, and returns
-// where they end.
+// putTables places the tables from offset at in the weights' memory, and returns the end offset.
 func (c *ExpertCache) putTables(at int) (end int) {
 	for i := range c.Mixtures {
 		m := &c.Mixtures[i]
@@ -125,9 +123,9 @@ func (c *ExpertCache) putTables(at int) (end int) {
 	return at
 }
 
-// putPlaces is putTables for places, and says where every matrix is laid out when it is
-// loaded: in a place of its mixture while there are some, where it stays, or in one that
-// all share.
+// putPlaces places the cache from offset begin, and returns the end offset. It also sets the offset
+// at which each matrix is laid out during loading: in a reserved place of its mixture, where it
+// stays, or in a shared place if the reserved ones are taken.
 func (c *ExpertCache) putPlaces(begin int, at map[*tensor.Tensor]int) (end int) {
 	c.At = begin
 	for t, x := range c.PartOf {
@@ -141,7 +139,7 @@ func (c *ExpertCache) putPlaces(begin int, at map[*tensor.Tensor]int) (end int) 
 	return begin + c.placeBytes()
 }
 
-// pinned is the bytes of the host's memory that the images of all experts take.
+// pinned returns the pinned host memory in bytes for the images of all experts.
 func (c *ExpertCache) pinned() int {
 	n := 0
 	for i := range c.Mixtures {
@@ -150,11 +148,11 @@ func (c *ExpertCache) pinned() int {
 	return n
 }
 
-// Images is the bytes of the images of a mixture's experts, which follow each other.
+// Images returns the size in bytes of the images of a mixture's experts, which are contiguous.
 func (m *CachedExperts) Images() int { return m.Experts * m.Bytes }
 
-// image is where the image of a matrix begins in those of its mixture, which are one of
-// all; nil where it has none. c may be nil.
+// image returns the image of a matrix, up to the end of its mixture's images. all has the images of
+// each mixture. image returns nil if the matrix is not cached. c may be nil.
 func (c *ExpertCache) image(all [][]byte, t *tensor.Tensor) []byte {
 	if c == nil {
 		return nil
@@ -167,8 +165,8 @@ func (c *ExpertCache) image(all [][]byte, t *tensor.Tensor) []byte {
 	return all[x.Mixture][x.Expert*m.Bytes+m.Parts[x.Part]:]
 }
 
-// Table is what keep knows of a mixture at first: of its experts the first n are in its
-// first places, and none was used.
+// Table returns a mixture's initial tables: its first n experts are in its first places, and no
+// expert has been used.
 func (m *CachedExperts) Table(n int) []byte {
 	all := make([]byte, m.TableBytes())
 	entries := device.Words[int32](all)

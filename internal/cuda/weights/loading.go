@@ -16,19 +16,19 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// LoadBytes is about how much of a weight is on its way at a time, for each of
-// the goroutines that load.
+// LoadBytes is the approximate size in bytes of the piece of a weight that each loading goroutine
+// copies at a time.
 const LoadBytes = 16 << 20
 
-// A Chunk is rows of a weight that travel together.
+// A Chunk is a range of rows of a weight that is copied at once.
 type Chunk struct {
 	Weight int // index into order
 	Row    int
 	Rows   int
 }
 
-// Chunks cuts some of the weights into pieces of about so many bytes, matrices into whole
-// tiles of rows. None is larger than largest.
+// Chunks cuts weights into pieces of about the given number of bytes, and matrices at tile
+// boundaries. It also returns the size of the largest piece in bytes.
 func (w *Plan) Chunks(weights []int, bytes int) (all []Chunk, largest int) {
 	for _, i := range weights {
 		t := w.Order[i]
@@ -48,36 +48,36 @@ func (w *Plan) Chunks(weights []int, bytes int) (all []Chunk, largest int) {
 	return all, largest
 }
 
-// A Loader brings weights to the device.
+// A Loader copies weights to the device.
 type Loader struct {
 	Plan   *Plan
 	base   driver.DevicePtr
-	images [][]byte        // of the experts of each mixture, where there is a cache for them
-	c      *driver.Context // that the stream is of
-	waiter *driver.Context // waits while c goes on
+	images [][]byte        // images of the experts of each mixture; nil without an expert cache
+	c      *driver.Context // the stream's context
+	waiter *driver.Context // waits for events while c continues
 	stream *driver.Stream
-	pack   map[tensor.DType]*driver.Function // kernels that lay a format out, for use in c
+	pack   map[tensor.DType]*driver.Function // layout kernels by format, for use in c
 	berths []Berth
 
 	Loaded    plan.Loaded
-	staged    map[*tensor.Tensor]bool // what steps will read
+	staged    map[*tensor.Tensor]bool // weights that every step reads again
 	mu        sync.Mutex
-	Left      []int // chunks of each weight that are not read yet
+	Left      []int // number of unread chunks of each weight
 	announced int
 }
 
-// A Berth is where one goroutine's chunks are on their way.
+// A Berth holds the buffers of one loading goroutine.
 type Berth struct {
 	Host    []byte
 	device  driver.DevicePtr
 	done    *driver.Event
 	busy    bool      // until done
-	trusted bool      // what was read once is not looked at for values that are not finite
-	rows    []byte    // that a derived matrix's source makes
-	row     []float32 // of such a matrix
+	trusted bool      // skips the check for values that are not finite: the weights were checked before
+	rows    []byte    // buffer for rows of a derived matrix
+	row     []float32 // buffer for one row as float32
 }
 
-// newBerths makes berths of so many bytes on the thread of c.
+// newBerths allocates n berths of the given number of bytes, on the thread of c.
 func newBerths(c *driver.Context, n, bytes int) (berths []Berth, err error) {
 	defer c.Doing(c.Doing("making room for weights on their way"))
 	berths = make([]Berth, n)
@@ -96,8 +96,8 @@ func newBerths(c *driver.Context, n, bytes int) (berths []Berth, err error) {
 	return berths, nil
 }
 
-// leaveBerths gives back berths on the thread of c, which made them. Freeing the device's
-// memory waits for what is on its way, also where that was not given an end.
+// leaveBerths frees berths on the thread of c, which allocated them. Freeing device memory waits
+// for copies in flight, even those without an event.
 func leaveBerths(c *driver.Context, berths []Berth) error {
 	var all error
 	for _, x := range berths {
@@ -110,7 +110,7 @@ func leaveBerths(c *driver.Context, berths []Berth) error {
 	return all
 }
 
-// packers are the kernels that lay out the matrices of w, for use in c. It is called on
+// packers returns the kernels that lay out the matrices of w, for use in c. It must be called on
 // the main thread.
 func (w *Plan) packers(g *device.GPU, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
 	all := map[tensor.DType]*driver.Function{}
@@ -127,9 +127,9 @@ func (w *Plan) packers(g *device.GPU, c *driver.Context) (map[tensor.DType]*driv
 	return all, nil
 }
 
-// Load fills the memory at base, which has w.bytes, and the images of experts where there
-// is a cache for them, and tells loaded of each weight. Images of layers come to their
-// slots one after another; landed is told of each while it is there.
+// Load fills the weights' memory at base, of w.Bytes bytes, and the images of experts if there is a
+// cache, and reports each weight to loaded. The images of layers take turns in their slots; Load
+// calls landed for each while it is in its slot.
 func (w *Plan) Load(ctx context.Context, g *device.GPU, base driver.DevicePtr, experts [][]byte, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
 	if len(w.Order) == 0 {
 		return nil
@@ -172,10 +172,10 @@ func (w *Plan) Load(ctx context.Context, g *device.GPU, base driver.DevicePtr, e
 			}
 		}
 	}
-	return ctx.Err() // also where it ended too late to end anything
+	return ctx.Err() // the context may have ended after the last check
 }
 
-// bring reads chunks and gives the stream all that brings them to their places.
+// bring reads chunks and queues their copies on the stream.
 func (l *Loader) bring(ctx context.Context, chunks []Chunk) error {
 	var next atomic.Int64
 	errs := make([]error, len(l.berths))
@@ -196,7 +196,7 @@ func (l *Loader) bring(ctx context.Context, chunks []Chunk) error {
 	return nil
 }
 
-// work brings one chunk after another.
+// work processes one chunk after another.
 func (l *Loader) work(ctx context.Context, x *Berth, chunks []Chunk, next *atomic.Int64) error {
 	for {
 		i := int(next.Add(1)) - 1
@@ -213,7 +213,7 @@ func (l *Loader) work(ctx context.Context, x *Berth, chunks []Chunk, next *atomi
 	}
 }
 
-// settle waits until what was brought is there.
+// settle waits for copies in flight.
 func (l *Loader) settle() error {
 	var all error
 	for i := range l.berths {
@@ -224,7 +224,7 @@ func (l *Loader) settle() error {
 	return all
 }
 
-// free waits until a berth has nothing on its way.
+// free waits until a berth has no copy in flight.
 func (l *Loader) free(x *Berth) error {
 	if !x.busy {
 		return nil
@@ -233,17 +233,17 @@ func (l *Loader) free(x *Berth) error {
 	return l.waiter.Do(func() error { return x.done.In(l.waiter).Synchronize() })
 }
 
-// PackArgs are the parameters of the kernels pack.
+// PackArgs are the parameters of the pack kernels.
 type PackArgs struct {
 	Src, Dst   driver.DevicePtr
-	Powers     driver.DevicePtr // of the rows, behind all tiles; 0: the format has none
+	Powers     driver.DevicePtr // exponents of the rows, after all tiles; 0 if the format has none
 	RowBytes   int64
 	Rows, Cols int32
 	ColTiles   int32
 	_          int32
 }
 
-// send reads a chunk, and gives the stream the rest.
+// send reads a chunk and queues its copy and layout on the stream.
 func (l *Loader) send(c *Chunk, x *Berth) error {
 	t := l.Plan.Order[c.Weight]
 	m, matrix := l.Plan.Matrices[t]
@@ -252,9 +252,9 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 		return err
 	}
 	var n int
-	// This is all that reads the weights, and Go does it: the driver copies from memory
-	// that it has pinned itself, and from no other (see [driver.Stream.CopyToDevice]). So
-	// where a mapped file was cut short, no copy of the driver's comes to what is gone.
+	// Only this code reads the weights, and it is Go code: the driver copies only from memory that
+	// it has pinned itself (see [driver.Stream.CopyToDevice]). So if a mapped file is truncated, no
+	// copy of the driver faults.
 	err := tensor.Guard(func() (err error) {
 		if matrix {
 			n, err = x.Fill(t, &m, c)
@@ -291,7 +291,8 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 		if err := l.pack[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, device.Arguments(&a)); err != nil {
 			return err
 		}
-		// The stream takes it over before another expert comes to the same place.
+		// The stream copies the image to the host before it lays out another expert in the same
+		// place.
 		if image := l.Plan.Experts.image(l.images, t); image != nil {
 			if err := l.stream.CopyToHost(image[first:first+tiles*m.ColTiles*m.Bytes], a.Dst); err != nil {
 				return err
@@ -306,8 +307,8 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 	})
 }
 
-// fillVector writes a vector's values to the host's memory and returns how many bytes
-// they are. One that is not finite is an error.
+// fillVector writes a vector's values as float32 to host memory and returns their size in bytes. A
+// value that is not finite is an error.
 func (x *Berth) fillVector(t *tensor.Tensor) (int, error) {
 	if err := tensor.CheckFinite(t.DType, t.Data); err != nil {
 		return 0, fmt.Errorf("%s: %w", t.Name, err)
@@ -322,8 +323,8 @@ func (x *Berth) fillVector(t *tensor.Tensor) (int, error) {
 	return 4 * len(values), nil
 }
 
-// Fill writes a chunk's rows to the host's memory, in the format in which they will
-// lie, and returns how many bytes they are. A value that is not finite is an error.
+// Fill writes a chunk's rows to host memory, in the format of the layout, and returns their size in
+// bytes. A value that is not finite is an error.
 func (x *Berth) Fill(t *tensor.Tensor, m *Tiling, c *Chunk) (int, error) {
 	rowBytes := m.RowBytes()
 	if m.Format != t.DType && len(x.row) < m.Cols {
@@ -354,12 +355,13 @@ func (x *Berth) Fill(t *tensor.Tensor, m *Tiling, c *Chunk) (int, error) {
 	return c.Rows * rowBytes, nil
 }
 
-// readBytes is about how much is read at a time: what is checked is near the processor
-// still when it is taken over, and a source makes a few dozen rows at once.
+// readBytes is the approximate number of bytes read at a time. It is small enough that checked data
+// is still in the processor's cache when it is copied, and large enough that a source computes a
+// few dozen rows at once.
 const readBytes = 128 << 10
 
-// read is the bytes of rows lo to hi, until the next call. A value that is not finite
-// is an error.
+// read returns the bytes of rows lo to hi, which are valid until the next call. A value that is not
+// finite is an error.
 func (x *Berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
 	size := t.RowBytes()
 	if t.Source == nil {
@@ -376,8 +378,8 @@ func (x *Berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
 	return rows, t.ReadRows(rows, lo, hi)
 }
 
-// Read announces the weights that are complete, in order. No step reads again what is
-// not staged.
+// Read records that a chunk of a weight has been read, and announces complete weights in order.
+// Steps read only staged weights again.
 func (l *Loader) Read(weight int) {
 	if l.Loaded == nil {
 		return

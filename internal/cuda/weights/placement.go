@@ -1,6 +1,6 @@
-// Package weights brings the weights of a program to a GPU: how matrices lie there as tiles,
-// which of them stay and which stream (layers in turn, experts by use), how they are
-// loaded, and how layers come to their slots step after step. It knows no operation.
+// Package weights moves the weights of a program to a GPU: how matrices are laid out as tiles,
+// which weights are resident and which are streamed (layers in turn, experts by use), how they are
+// loaded, and how layers arrive in their slots step by step. It knows nothing about operations.
 package weights
 
 import (
@@ -10,46 +10,46 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A Plan says where the weights of a program lie in one piece of memory:
-// matrices as tiles, vectors as float32. Those that stay come first. The matrices of
-// layers that stream take turns in the slots after them, which are alike: a layer always
-// has the same one, so that every weight has one address.
+// A Plan describes where the weights of a program are in one block of device memory: matrices as
+// tiles, vectors as float32. Resident weights come first. The matrices of streamed layers take
+// turns in the slots after them, which have equal sizes. A layer always uses the same slot, so
+// every weight has one address.
 type Plan struct {
 	Order    []*tensor.Tensor
 	Matrices map[*tensor.Tensor]Tiling
 	At       map[*tensor.Tensor]int // offset
 
-	Resident  int     // bytes of what stays
-	Images    []Image // in the order in which a step uses them; image i has slot i % slots
+	Resident  int     // bytes of resident weights
+	Images    []Image // in the order in which a step uses them; image i uses slot i % Slots
 	Slots     int
 	SlotBytes int
-	Experts   *ExpertCache // at the end; nil where experts lie as other weights do
-	Bytes     int          // of all
+	Experts   *ExpertCache // at the end; nil if experts are placed like other weights
+	Bytes     int          // total
 }
 
-// An Image is the matrices of a layer that streams, one behind the other as they lie in
-// its slot, so that one copy brings them.
+// An Image holds the matrices of a streamed layer, contiguous as in its slot, so that a single copy
+// transfers them.
 type Image struct {
 	Layer   int
 	Weights []*tensor.Tensor // in the program's order
 	Bytes   int
-	Pinned  bool // the host's memory holds a copy; otherwise it is staged
+	Pinned  bool // host memory holds a copy; otherwise the image is staged
 }
 
-// StreamSlots is how many layers that stream have room at a time: one is at work, and
-// the next one arrives.
+// StreamSlots is the number of slots for streamed layers: one layer computes while the next one
+// arrives.
 const StreamSlots = 2
 
-// slotsFor is how many of so many slots n layers have: no layer has one for itself, as it
-// could as well stay.
+// slotsFor returns how many of the given slots n layers use. No layer has a slot of its own,
+// because then it could be resident.
 func slotsFor(n, slots int) int { return min(slots, n/2) }
 
-// Align rounds a number of bytes up to where matrices and values may begin.
+// Align rounds a number of bytes up to the alignment of matrices and values.
 func Align(n int) int { return (n + 255) &^ 255 }
 
-// NewPlan places the weights of p. As many layers as [plan.Limits.Weights] has room
-// for stay, and the others have at most so many slots. Before layers, experts give way:
-// a step uses few of them.
+// NewPlan places the weights of p. As many layers as [plan.Limits.Weights] allows are resident; the
+// others share at most the given number of slots. Experts are moved to the host before layers are,
+// because a step uses few of them.
 func NewPlan(p *plan.Program, lim *plan.Limits, slots int) *Plan {
 	w := &Plan{Order: p.Weights(), Matrices: map[*tensor.Tensor]Tiling{}, At: map[*tensor.Tensor]int{}}
 	for i := range p.Nodes {
@@ -108,7 +108,7 @@ func NewPlan(p *plan.Program, lim *plan.Limits, slots int) *Plan {
 	return w
 }
 
-// caches reports whether a weight is an expert's of which a cache has some.
+// caches reports whether a weight belongs to a cached expert.
 func (w *Plan) caches(t *tensor.Tensor) bool {
 	if w.Experts == nil {
 		return false
@@ -117,7 +117,7 @@ func (w *Plan) caches(t *tensor.Tensor) bool {
 	return cached
 }
 
-// Size is how many bytes of the device's memory a weight takes.
+// Size returns the device memory that a weight takes, in bytes.
 func (w *Plan) Size(t *tensor.Tensor) int {
 	if m, ok := w.Matrices[t]; ok {
 		return m.Size()
@@ -125,17 +125,17 @@ func (w *Plan) Size(t *tensor.Tensor) int {
 	return 4 * t.Elems()
 }
 
-// Slot is where the slot of image i is.
+// Slot returns the offset of the slot of image i.
 func (w *Plan) Slot(i int) int { return w.Resident + i%w.Slots*w.SlotBytes }
 
-// layers are the images of the layers that may stream, in the order of their use. What
-// belongs to no layer or to several stays, and so do tables, of which a step reads rows
-// alone, and vectors, which are small.
+// layers returns the images of the layers that may be streamed, in order of use. Weights of no
+// layer or of several are resident, and so are tables, of which a step reads only some rows, and
+// vectors, which are small.
 func (w *Plan) layers(p *plan.Program) []Image {
 	const several = -2
 	of := map[*tensor.Tensor]int{} // layer
 	var all []Image
-	index := map[int]int{} // into all, by layer; -1 where others come in between of its operations
+	index := map[int]int{} // index into all by layer; -1 if operations of other layers are in between
 	last := plan.NoLayer
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -167,11 +167,11 @@ func (w *Plan) layers(p *plan.Program) []Image {
 	return slices.DeleteFunc(all, func(m Image) bool { return m.Bytes == 0 })
 }
 
-// chooseImages says which of all layers stream where the weights, which are total bytes
-// with all of these, may take most, 0 for any number: as few as it takes, or those with
-// which it is least. They lie at equal distances, so that each arrives while others
-// that stay are at work. A layer so large that slots for it take more than it leaves
-// stays.
+// chooseImages selects the layers to stream. With all layers resident, the weights take total
+// bytes; the limit is most bytes, or 0 for none. It selects as few layers as fit the limit, or else
+// the selection that takes the least memory. Streamed layers are evenly spaced, so that each
+// arrives while resident layers compute. A layer is resident if it is so large that slots for it
+// would take more memory than streaming it frees.
 func chooseImages(all []Image, total, most, slots int) []Image {
 	if most == 0 || total <= most {
 		return nil
@@ -181,7 +181,7 @@ func chooseImages(all []Image, total, most, slots int) []Image {
 		sizes = append(sizes, all[i].Bytes)
 	}
 	slices.SortFunc(sizes, func(a, b int) int { return b - a })
-	var among [][]Image // all, and those that are not larger than others
+	var among [][]Image // all layers, then without the largest ones
 	for _, size := range slices.Compact(sizes) {
 		among = append(among, slices.DeleteFunc(slices.Clone(all), func(m Image) bool { return m.Bytes > size }))
 	}
@@ -210,8 +210,8 @@ func chooseImages(all []Image, total, most, slots int) []Image {
 	return best
 }
 
-// phases are the weights, as indexes into order, that are loaded at a time: those of one
-// image after another with what stays and comes before them, and in the end the rest.
+// phases returns groups of weights to load together, as indexes into Order: for each image, its
+// weights and the resident ones before them, and at last the rest.
 func (w *Plan) phases() [][]int {
 	phase := map[*tensor.Tensor]int{}
 	for i := range w.Images {
@@ -234,7 +234,7 @@ func (w *Plan) phases() [][]int {
 	return phases
 }
 
-// Staged are the weights that every step reads again.
+// Staged returns the weights that every step reads again.
 func (w *Plan) Staged() map[*tensor.Tensor]bool {
 	all := map[*tensor.Tensor]bool{}
 	for i := range w.Images {
@@ -247,7 +247,7 @@ func (w *Plan) Staged() map[*tensor.Tensor]bool {
 	return all
 }
 
-// Streaming describes the plan.
+// Streaming returns a description of the plan.
 func (w *Plan) Streaming() plan.Streaming {
 	s := plan.Streaming{Resident: w.Resident, Slots: w.Slots, SlotBytes: w.SlotBytes}
 	for i := range w.Images {

@@ -7,36 +7,36 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// A Rotation brings the layers that stream to their slots, in steps and between them. The
-// image of a layer comes on a stream of its own when the last launch of the slot's layer
-// before is done; so while a layer is at work, the one after it arrives, and the first
-// ones of a step arrive while the step before ends.
+// A Rotation moves streamed layers to their slots, during steps and between them. The image of a
+// layer is copied on a separate stream once the last launch that reads the slot's previous layer is
+// done. So while a layer computes, the next one arrives, and the first ones of a step arrive while
+// the previous step ends.
 //
-// It is used on the main thread, in the order in which the executable's stream is given
-// launches.
+// It must be used on the main thread, in the order of launches on the executable's stream.
 type Rotation struct {
 	plan   *Plan
 	base   driver.DevicePtr
 	Copies *driver.Stream
-	Host   [][]byte // by image: pinned memory with what it has on the device; nil where it is staged
+	Host   [][]byte // by image: a copy in pinned memory; nil if the image is staged
 	Slots  []slot
-	stager *stager // nil where nothing is staged
+	stager *stager // nil if nothing is staged
 }
 
-// A slot is a place for one image at a time.
+// A slot holds one image at a time.
 type slot struct {
-	image   int           // that it has or that is on its way, or noImage
-	Done    *driver.Event // the last launch that read it
-	Arrived *driver.Event // the image
-	asked   bool          // the stager was asked for it, and its answer is not read yet
-	answer  chan error    // of the stager: all copies of the image are under way
+	image   int           // the image present or in flight, or NoImage
+	Done    *driver.Event // recorded after the last launch that read the slot
+	Arrived *driver.Event // recorded after the image's copy
+	asked   bool          // a request to the stager has not been answered
+	answer  chan error    // from the stager: all copies of the image are queued
 }
 
-// NoImage is in a slot that has none.
+// NoImage marks an empty slot.
 const NoImage = -1
 
-// NewRotation makes what the images of w, of which there are some, come with; base is where the weights lie. It is
-// called on the main thread, and what it returns with an error is released too.
+// NewRotation allocates the slots' events, streams and host memory for the images of w, of which
+// there must be some. base is the address of the weights. It must be called on the main thread. The
+// caller must release the result even if there is an error.
 func NewRotation(g *device.GPU, w *Plan, base driver.DevicePtr) (r *Rotation, err error) {
 	r = &Rotation{plan: w, base: base, Host: make([][]byte, len(w.Images)), Slots: make([]slot, w.Slots)}
 	c := g.Main
@@ -68,17 +68,17 @@ func NewRotation(g *device.GPU, w *Plan, base driver.DevicePtr) (r *Rotation, er
 	return r, err
 }
 
-// Keep takes an image over to the host's memory while its slot has it.
+// Keep copies an image from its slot to host memory.
 func (r *Rotation) Keep(c *driver.Context, image int) error {
 	return c.CopyToHost(r.Host[image], r.At(image))
 }
 
-// At is where an image comes to.
+// At returns the address of an image's slot.
 func (r *Rotation) At(image int) driver.DevicePtr {
 	return r.base + driver.DevicePtr(r.plan.Slot(image))
 }
 
-// Begin asks for the images that the first step begins with.
+// Begin requests the images at the start of the first step.
 func (r *Rotation) Begin() error {
 	for i := range r.Slots {
 		if err := r.fetch(i); err != nil {
@@ -88,10 +88,10 @@ func (r *Rotation) Begin() error {
 	return nil
 }
 
-// Await lets the stream wait for an image.
+// Await makes the stream wait for an image.
 func (r *Rotation) Await(s *driver.Stream, image int) error {
 	k := &r.Slots[image%len(r.Slots)]
-	if k.image != image { // a step before did not come to its end
+	if k.image != image { // a previous step did not finish
 		if err := r.Synchronize(); err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (r *Rotation) Await(s *driver.Stream, image int) error {
 	return s.Wait(k.Arrived)
 }
 
-// Leave says that the launches that the stream was given are the last ones to read an
-// image, and asks for the next one that has its slot, of this step or the one after it.
+// Leave records that no later launch on the stream reads an image, and requests the next image of
+// its slot, for this step or the next one.
 func (r *Rotation) Leave(s *driver.Stream, image int) error {
 	if err := r.Slots[image%len(r.Slots)].Done.Record(s); err != nil {
 		return err
@@ -121,13 +121,13 @@ func (r *Rotation) Leave(s *driver.Stream, image int) error {
 	return r.fetch(next)
 }
 
-// fetch asks for an image.
+// fetch requests an image.
 func (r *Rotation) fetch(image int) error {
 	k := &r.Slots[image%len(r.Slots)]
 	if k.image == image {
 		return nil
 	}
-	_ = k.settle() // nobody wants what is on its way
+	_ = k.settle() // the image in flight is not needed
 	k.image = NoImage
 	if r.Host[image] == nil {
 		r.stager.images <- image
@@ -147,8 +147,7 @@ func (r *Rotation) fetch(image int) error {
 	return nil
 }
 
-// settle waits for the stager's answer, where there is one to come. After an error the
-// slot has no image.
+// settle waits for the stager's answer, if one is due. After an error the slot is empty.
 func (k *slot) settle() error {
 	if !k.asked {
 		return nil
@@ -161,13 +160,13 @@ func (k *slot) settle() error {
 	return err
 }
 
-// Synchronize waits for all copies under way, whichever slots they are for.
+// Synchronize waits for all copies in flight.
 func (r *Rotation) Synchronize() error {
 	if r.stager == nil {
 		return r.Copies.Synchronize()
 	}
 	for i := range r.Slots {
-		_ = r.Slots[i].settle() // who wants the image asks for it again
+		_ = r.Slots[i].settle() // the image is requested again if it is needed
 	}
 	return errors.Join(r.Copies.Synchronize(), r.stager.synchronize())
 }
@@ -175,7 +174,7 @@ func (r *Rotation) Synchronize() error {
 // Staging reports whether steps read weights.
 func (r *Rotation) Staging() bool { return r != nil && r.stager != nil }
 
-// Release gives back all that the rotation has, on the thread of c.
+// Release frees the rotation's resources, on the thread of c.
 func (r *Rotation) Release(c *driver.Context) error {
 	if r == nil {
 		return nil

@@ -10,21 +10,21 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What is staged travels in pieces of about so many bytes, in so many berths.
+// Staged images are copied in pieces of about stagedBytes bytes, through StagedBerths berths.
 const (
 	stagedBytes  = 4 << 20
 	StagedBerths = 8
 )
 
-// StagingBytes is the device's memory that staging takes.
+// StagingBytes returns the device memory that staging takes, in bytes.
 func StagingBytes(w *Plan) int {
 	_, n := StagedChunks(w)
 	return n * StagedBerths
 }
 
-// StagedChunks are the pieces in which images are staged, and the size of a berth.
+// StagedChunks returns the pieces of each staged image, and the size of a berth in bytes.
 func StagedChunks(w *Plan) (chunks [][]Chunk, berth int) {
-	staged := map[int][]int{} // by image: indexes into w.order
+	staged := map[int][]int{} // by image: indexes into Order
 	of := map[*tensor.Tensor]int{}
 	for i := range w.Images {
 		if w.Images[i].Pinned {
@@ -48,19 +48,18 @@ func StagedChunks(w *Plan) (chunks [][]Chunk, berth int) {
 	return chunks, berth
 }
 
-// A stager brings images from the program's weights, as the host has no memory pinned for
-// them. What it gives the device, it gives in contexts of its own, while the main thread
-// goes on or waits for it.
+// A stager copies images from the program's weights if the host has no pinned memory for them. It
+// works in contexts of its own, while the main thread continues or waits for it.
 type stager struct {
 	Loader
-	slots  []slot // of the rotation, of which it uses the events
+	slots  []slot // the rotation's; the stager uses their events
 	chunks [][]Chunk
 	images chan int
 	stop   context.CancelFunc
 	ended  chan struct{}
 }
 
-// newStager is called on the main thread. It leaves nothing where it fails.
+// newStager must be called on the main thread. If it fails, it frees everything.
 func newStager(g *device.GPU, w *Plan, base driver.DevicePtr, slots []slot) (_ *stager, err error) {
 	s := &stager{Loader: Loader{Plan: w, base: base}, slots: slots, images: make(chan int, len(slots))}
 	defer func() {
@@ -103,7 +102,7 @@ func newStager(g *device.GPU, w *Plan, base driver.DevicePtr, slots []slot) (_ *
 	return s, nil
 }
 
-// stage brings an image to its slot.
+// stage copies an image to its slot.
 func (s *stager) stage(ctx context.Context, image int) error {
 	k := &s.slots[image%len(s.slots)]
 	if err := s.c.Do(func() error { return s.stream.Wait(k.Done) }); err != nil {
@@ -115,10 +114,10 @@ func (s *stager) stage(ctx context.Context, image int) error {
 	return s.c.Do(func() error { return k.Arrived.In(s.c).Record(s.stream) })
 }
 
-// synchronize waits for what the stager's stream was given.
+// synchronize waits for the stager's stream.
 func (s *stager) synchronize() error { return s.c.Do(s.stream.Synchronize) }
 
-// close ends what is under way and gives everything back.
+// close cancels the copies in progress and frees the stager's resources.
 func (s *stager) close() error {
 	s.stop()
 	close(s.images)

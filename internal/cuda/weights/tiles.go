@@ -9,22 +9,21 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// TileRows are the rows of a tile; matrices lie in the device's memory as tiles, see
-// kernels/tile.cuh.
+// TileRows is the number of rows in a tile. kernels/tile.cuh describes the layout of matrices as
+// tiles.
 const TileRows = 16
 
-// hasKernels says that there are kernels for matrices of format d.
+// hasKernels reports whether there are kernels for matrices of format d.
 func hasKernels(d tensor.DType) bool {
 	return plan.InBytes(d) || d == tensor.F32 || d == tensor.F16 || d == tensor.BF16
 }
 
-// exactInF16 are formats without kernels whose values are all exact in F16.
+// exactInF16 are formats without kernels whose values F16 represents exactly.
 var exactInF16 = []tensor.DType{tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0}
 
-// LaidAs is the format in which a matrix of format d lies in the device's memory: its
-// own if it has kernels, or else one of floats that holds its values. Blocks of what has
-// no exact F16 are rounded to it if activations are rounded too, since it takes half the
-// memory.
+// LaidAs returns the format in which a matrix of format d is stored on the device: d if it has
+// kernels, or else a float format that holds its values. Block formats whose values are not exact
+// in F16 are rounded to it if activations are rounded too, because it takes half the memory of F32.
 func LaidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
 	switch {
 	case hasKernels(d):
@@ -35,16 +34,16 @@ func LaidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
 	return tensor.F32
 }
 
-// A Tiling is how a matrix is cut.
+// A Tiling describes how a matrix is cut into tiles.
 type Tiling struct {
-	Format     tensor.DType // in which it lies
+	Format     tensor.DType // format on the device
 	Rows, Cols int
 	RowTiles   int
 	ColTiles   int
 	Bytes      int // of a tile
 }
 
-// TileOf is the shape of a format's tile: its columns, and its bytes.
+// TileOf returns the columns and bytes of a tile of format d.
 func TileOf(d tensor.DType) (cols, bytes int) {
 	switch d {
 	case tensor.F32:
@@ -54,12 +53,12 @@ func TileOf(d tensor.DType) (cols, bytes int) {
 	}
 	block := d.BlockBytes()
 	if d == tensor.Q4_K || d == tensor.Q5_K {
-		block += 4 // scales and minima of 6 bits lie in bytes
+		block += 4 // scales and minima of 6 bits are stored as bytes
 	}
 	return 256, TileRows * 256 / d.BlockLen() * block
 }
 
-// TilingOf is how w is cut.
+// TilingOf returns the tiling of w.
 func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	format := LaidAs(w.DType, lim)
 	cols, bytes := TileOf(format)
@@ -70,13 +69,14 @@ func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	}
 }
 
-// Tiles is the bytes of all tiles.
+// Tiles returns the size of all tiles, in bytes.
 func (t *Tiling) Tiles() int { return t.RowTiles * t.ColTiles * t.Bytes }
 
-// Scaled reports whether each row is divided by a power of two, a float32 behind the tiles.
+// Scaled reports whether each row is divided by a power of two, stored as a float32 after the
+// tiles.
 func (t *Tiling) Scaled() bool { return plan.InBytes(t.Format) }
 
-// Size is the bytes of the tiles and of the rows' powers of two.
+// Size returns the size of the tiles and the rows' powers of two, in bytes.
 func (t *Tiling) Size() int {
 	if t.Scaled() {
 		return t.Tiles() + 4*TileRows*t.RowTiles
@@ -84,28 +84,29 @@ func (t *Tiling) Size() int {
 	return t.Tiles()
 }
 
-// RowBytes are those of a row on its way to the device.
+// RowBytes returns the size in bytes of a row as it is copied to the device.
 func (t *Tiling) RowBytes() int { return t.Cols / t.Format.BlockLen() * t.Format.BlockBytes() }
 
-// Suffix is how the names of the kernels for a format end.
+// Suffix returns the suffix of the names of a format's kernels.
 func Suffix(d tensor.DType) string { return strings.ToLower(d.String()) }
 
-// Family is the kernels for weights of a format.
+// Family returns the name of the family of kernels for weights of a format.
 func Family(d tensor.DType) string { return "weights_" + Suffix(d) }
 
-// SeveralFamily is the kernels for several rows of the input, where there are no wide ones.
+// SeveralFamily returns the family of kernels for several rows of input, used if there are no wide
+// kernels.
 func SeveralFamily(d tensor.DType) string { return "several_" + Suffix(d) }
 
-// WideFamily is the kernels for many rows of the input, on Hopper.
+// WideFamily returns the family of kernels for many rows of input, on Hopper.
 func WideFamily(d tensor.DType) string { return "wide_" + Suffix(d) }
 
-// FloatFamily is the kernel for products of a format with float32.
+// FloatFamily returns the family of the kernel for products of a format with float32.
 func FloatFamily(d tensor.DType) string { return "floats_" + Suffix(d) }
 
-// maxCols is the longest row: kernels for one row of the input keep it in shared memory.
+// maxCols is the maximum row length. Kernels for one row of input keep it in shared memory.
 const maxCols = 64 << 10
 
-// Tileable reports whether the kernels can take a matrix of w's shape.
+// Tileable reports whether the kernels support a matrix of w's shape.
 func Tileable(w *tensor.Tensor, lim *plan.Limits) bool {
 	t := TilingOf(w, lim)
 	return t.Rows > 0 && t.Cols > 0 && t.RowTiles <= math.MaxInt32 && t.Cols <= maxCols

@@ -1,6 +1,6 @@
-// Package ebnf turns rules written with sequences, alternatives and repetitions
-// into symbols of a grammar. What is regular becomes single lexemes, for these
-// are read much faster than rules; the language stays the same.
+// Package ebnf turns rules with sequences, alternatives and repetitions into symbols of a grammar.
+// It turns regular parts into single lexemes, which are read much faster than rules. The language
+// stays the same.
 package ebnf
 
 import (
@@ -19,7 +19,7 @@ const (
 	kindRepeat
 )
 
-// A Node is a part of a rule. A node stands in one place of one rule.
+// A Node is a part of a rule. A node must occur in one place of one rule only.
 type Node struct {
 	kind     kind
 	expr     rx.Expr
@@ -31,19 +31,19 @@ type Node struct {
 	lexeme lexeme
 }
 
-// Lexeme is a set of texts, which must not be empty. Its size is about the
-// number of expressions in it.
+// Lexeme returns a node for a set of texts, which must not be empty. size is approximately the
+// number of expressions in e.
 func Lexeme(e rx.Expr, size int) *Node {
 	return &Node{kind: kindLexeme, expr: e, lexeme: lexeme{size: size}}
 }
 
-// Symbol is a symbol made elsewhere.
+// Symbol returns a node for an existing symbol.
 func Symbol(s grammar.Symbol) *Node { return &Node{kind: kindSymbol, symbol: s} }
 
-// Ref is the rule with this index.
+// Ref returns a node for the rule with this index.
 func Ref(rule int) *Node { return &Node{kind: kindRef, rule: rule} }
 
-// Cat is one node after another; none is the empty text.
+// Cat returns a sequence of nodes. Without nodes it matches the empty text.
 func Cat(subs ...*Node) *Node {
 	if len(subs) == 1 {
 		return subs[0]
@@ -51,7 +51,7 @@ func Cat(subs ...*Node) *Node {
 	return &Node{kind: kindCat, subs: subs}
 }
 
-// Alt is one of the nodes.
+// Alt returns a choice of nodes.
 func Alt(subs ...*Node) *Node {
 	if len(subs) == 1 {
 		return subs[0]
@@ -59,19 +59,19 @@ func Alt(subs ...*Node) *Node {
 	return &Node{kind: kindAlt, subs: subs}
 }
 
-// Repeat is min to max times a node, max < 0 without bound.
+// Repeat returns a node that matches sub min to max times; max < 0 means no bound.
 func Repeat(sub *Node, min, max int) *Node {
 	return &Node{kind: kindRepeat, subs: []*Node{sub}, min: min, max: max}
 }
 
-// A Rule is a node with a name, which stands in errors.
+// A Rule is a node with a name for error messages.
 type Rule struct {
 	Name string
 	Body *Node
 }
 
-// Compile returns the symbol of the rule with index start. Each Ref must be an
-// index into rules. An error is an *Endless or one of the builder's.
+// Compile returns the symbol of the rule with index start. Each Ref must be a valid index of rules.
+// The error is an *Endless or one of the builder's.
 func Compile(b *grammar.Builder, rules []Rule, start int) (grammar.Symbol, error) {
 	reached := reach(rules, start)
 	if i := endless(rules, reached); i >= 0 {
@@ -96,7 +96,7 @@ func Compile(b *grammar.Builder, rules []Rule, start int) (grammar.Symbol, error
 	return symbol, b.Space().Err()
 }
 
-// reach tells which rules stand in the start rule or below.
+// reach reports for each rule whether the start rule refers to it, directly or indirectly.
 func reach(rules []Rule, start int) []bool {
 	reached := make([]bool, len(rules))
 	reached[start] = true

@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A naive recogniser knows for each rule and position where the rule may end,
-// and repeats until it learns nothing new.
+// A naive recognizer records for each rule and position where the rule may end. It repeats until it
+// learns nothing new.
 type naive struct {
 	s     *rx.Space
 	rules []Rule
@@ -187,7 +187,7 @@ func TestRegularIsOneLexeme(t *testing.T) {
 	}
 }
 
-// A lexeme that is larger than what is joined stays one.
+// A lexeme larger than the limit for joining stays a lexeme.
 func TestLargeLexeme(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	a := func() *Node { return Lexeme(b.Space().Literal("a"), 10*maxSize) }
@@ -200,7 +200,7 @@ func TestLargeLexeme(t *testing.T) {
 	}
 }
 
-// Counts of what is no lexeme are made as far as a text goes.
+// Counts of nodes that are not lexemes are expanded only as far as a text reaches.
 func TestLargeCounts(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	lit := func(s string) *Node { return Lexeme(b.Space().Literal(s), len(s)) }

@@ -5,12 +5,12 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// An emitter makes symbols of nodes.
+// An emitter turns nodes into symbols.
 type emitter struct {
 	b       *grammar.Builder
 	rules   []Rule
-	symbols []grammar.Symbol // of rules, as far as made
-	pending []int            // rules to be defined
+	symbols []grammar.Symbol // of rules; zero if not made yet
+	pending []int            // rules to define
 }
 
 func (e *emitter) ref(rule int) grammar.Symbol {
@@ -24,7 +24,7 @@ func (e *emitter) ref(rule int) grammar.Symbol {
 	return e.symbols[rule]
 }
 
-// alternatives are those of a node, lexemes among them joined.
+// alternatives returns the alternatives of a node. It joins lexemes among them.
 func (e *emitter) alternatives(n *Node) [][]grammar.Symbol {
 	if n.kind != kindAlt {
 		return [][]grammar.Symbol{e.sequence(n)}
@@ -35,7 +35,7 @@ func (e *emitter) alternatives(n *Node) [][]grammar.Symbol {
 		if run.add(sub) {
 			continue
 		}
-		if sub.lexeme.ok { // one too many
+		if sub.lexeme.ok { // the joined lexeme is full
 			out = append(out, []grammar.Symbol{e.b.Lexeme(e.b.Space().Or(run.exprs...))})
 			run = joined{}
 			run.add(sub)
@@ -49,8 +49,7 @@ func (e *emitter) alternatives(n *Node) [][]grammar.Symbol {
 	return out
 }
 
-// sequence is a node as symbols one after another, lexemes that stand side by
-// side joined.
+// sequence returns a node as a sequence of symbols. It joins adjacent lexemes.
 func (e *emitter) sequence(n *Node) []grammar.Symbol {
 	var out []grammar.Symbol
 	var run joined
@@ -82,13 +81,13 @@ func (e *emitter) sequence(n *Node) []grammar.Symbol {
 	return out
 }
 
-// joined are lexemes that become one.
+// joined collects lexemes that become one.
 type joined struct {
 	exprs []rx.Expr
 	size  int
 }
 
-// add reports whether n is a lexeme that fits in.
+// add adds n and returns true if n is a lexeme and fits within maxSize.
 func (j *joined) add(n *Node) bool {
 	if !n.lexeme.ok || len(j.exprs) > 0 && j.size+n.lexeme.size > maxSize {
 		return false
@@ -98,7 +97,7 @@ func (j *joined) add(n *Node) bool {
 	return true
 }
 
-// one is a node as one symbol.
+// one returns a node as one symbol.
 func (e *emitter) one(n *Node) grammar.Symbol {
 	switch {
 	case n.lexeme.ok:
@@ -119,8 +118,8 @@ func (e *emitter) one(n *Node) grammar.Symbol {
 	return rule
 }
 
-// Times is min to max times a symbol, max < 0 without bound. A repetition with
-// a bound is made as far as texts go, so that large counts cost nothing.
+// Times returns a symbol that matches x min to max times; max < 0 means no bound. Bounded
+// repetitions are expanded only as far as a text reaches, so large counts cost nothing.
 func Times(b *grammar.Builder, x grammar.Symbol, min, max int) grammar.Symbol {
 	last := grammar.Symbol{}
 	if max < 0 {
@@ -135,7 +134,7 @@ func Times(b *grammar.Builder, x grammar.Symbol, min, max int) grammar.Symbol {
 	return chain(b, x, min, max, last)
 }
 
-// chain is atLeast to atMost times x, or with last, atLeast times x and then last.
+// chain returns x repeated atLeast to atMost times, or if last is set, atLeast times and then last.
 func chain(b *grammar.Builder, x grammar.Symbol, atLeast, atMost int, last grammar.Symbol) grammar.Symbol {
 	if atLeast == 0 && !last.IsZero() {
 		return last

@@ -2,10 +2,10 @@ package ebnf
 
 import "fmt"
 
-// Endless is the error for a rule that no text fits, for each of its
-// alternatives needs the rule itself.
+// Endless reports a rule that matches no finite text, because each of its alternatives needs the
+// rule itself.
 type Endless struct {
-	Rule int // its index
+	Rule int // index
 	Name string
 }
 
@@ -13,15 +13,15 @@ func (e *Endless) Error() string {
 	return fmt.Sprintf("the rule %s never ends: each of its alternatives needs a rule that needs it again; add an alternative without that", e.Name)
 }
 
-// endless returns a rule among those reached that has no finite text, or -1. It
-// marks each node once, from lexemes up to what they complete.
+// endless returns a reached rule that matches no finite text, or -1. It visits each node once, from
+// lexemes up to the nodes that they complete.
 func endless(rules []Rule, reached []bool) int {
 	type place struct {
 		parent *Node // nil: the body of rule
 		rule   int
 	}
 	places := map[*Node]place{}
-	missing := map[*Node]int{} // subs of a sequence that are not known to end
+	missing := map[*Node]int{} // subs of a sequence not yet known to match a finite text
 	uses := make([][]*Node, len(rules))
 	ends := make([]bool, len(rules))
 	done := map[*Node]bool{}
@@ -74,7 +74,7 @@ func endless(rules []Rule, reached []bool) int {
 	return -1
 }
 
-// onCircle follows rules that have no text from i until one comes again.
+// onCircle follows rules without a finite text from i until one repeats.
 func onCircle(rules []Rule, ends []bool, i int) int {
 	seen := make([]bool, len(rules))
 	for !seen[i] {

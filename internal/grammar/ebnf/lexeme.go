@@ -2,13 +2,13 @@ package ebnf
 
 import "github.com/realizar/realizar/internal/rx"
 
-// Bounds of what becomes one lexeme. Beyond them rules stay rules.
+// Bounds of a joined lexeme. Larger parts stay rules.
 const (
 	maxSize   = 1 << 15
 	maxHeight = 200
 )
 
-// A lexeme is what a node is as a set of texts.
+// A lexeme is a node as a set of texts.
 type lexeme struct {
 	known  bool
 	ok     bool // the node is regular and within the bounds
@@ -29,11 +29,11 @@ type state byte
 
 const (
 	fresh state = iota
-	open        // being made: to meet it again is recursion
+	open        // in progress: reaching it again means recursion
 	closed
 )
 
-// A lexer finds out which nodes are lexemes.
+// A lexer finds the nodes that are lexemes.
 type lexer struct {
 	s      *rx.Space
 	rules  []Rule
@@ -59,7 +59,7 @@ func (l *lexer) lexeme(n *Node) lexeme {
 	x := lexeme{ok: true, size: 1}
 	switch n.kind {
 	case kindLexeme:
-		x.expr, x.size = n.expr, min(n.lexeme.size, maxSize) // it cannot be divided
+		x.expr, x.size = n.expr, min(n.lexeme.size, maxSize) // it cannot be split
 	case kindSymbol:
 		x.ok = false
 	case kindRef:

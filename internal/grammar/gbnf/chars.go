@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/rx/pattern"
 )
 
-// literal reads "text".
+// literal parses "text".
 func (p *parser) literal() (*ebnf.Node, error) {
 	at := p.pos
 	p.pos++
@@ -34,7 +34,7 @@ func (p *parser) literal() (*ebnf.Node, error) {
 	}
 }
 
-// class reads [...] or [^...].
+// class parses [...] or [^...].
 func (p *parser) class() (*ebnf.Node, error) {
 	at := p.pos
 	p.pos++
@@ -75,7 +75,7 @@ func (p *parser) class() (*ebnf.Node, error) {
 	return ebnf.Lexeme(e, 1+len(ranges)), nil
 }
 
-// char reads a character or an escape.
+// char parses a character or an escape.
 func (p *parser) char() (rune, error) {
 	at := p.pos
 	r, n := utf8.DecodeRuneInString(p.text[p.pos:])

@@ -1,10 +1,10 @@
-// Package gbnf reads GBNF, llama.cpp's notation of grammars:
+// Package gbnf parses GBNF, llama.cpp's grammar notation:
 //
-//	root  ::= item ("," item)*   # what the whole text is
+//	root  ::= item ("," item)*   # the whole text
 //	item  ::= [a-z]{1,8} | "\"" [^"\n]+ "\"" | <think> !</think>* </think>
 //
-// Rules may recurse on any side. A rule may go on over lines, up to the next
-// name and ::=. A rule that is regular is read as one lexeme.
+// Rules may recurse on any side. A rule may continue over several lines, up to the next name and
+// ::=. A regular rule is read as one lexeme.
 package gbnf
 
 import (
@@ -16,14 +16,15 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Bounds of a grammar's text.
+// Bounds of a grammar's text: its bytes, the depth of groups and quantifiers, and the counts of
+// repetitions.
 const (
 	maxText  = 1 << 20
 	maxDepth = 200
 	maxCount = 1 << 24
 )
 
-// An Error says what is wrong with a grammar, where, and what would work.
+// An Error says what is wrong with a grammar, where, and how to fix it.
 type Error struct {
 	Line, Column int // from 1; the column in bytes
 	Problem      string
@@ -33,8 +34,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("grammar: line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
 
-// Compile returns the symbol of the rule root. An error is an *Error, or the
-// builder's where the grammar is too large.
+// Compile returns the symbol of the rule root. The error is an *Error, or the builder's if the
+// grammar is too large.
 func Compile(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	p := &parser{b: b, s: b.Space(), text: text, index: map[string]int{}}
 	if err := p.parse(); err != nil {
@@ -59,5 +60,5 @@ func Compile(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	return symbol, err
 }
 
-// everything is all code points.
+// everything is the range of all code points.
 var everything = rx.RuneRange{Lo: 0, Hi: 0x10FFFF}

@@ -17,7 +17,7 @@ func compile(t testing.TB, text string) (*grammar.Grammar, error) {
 	return b.Grammar(symbol)
 }
 
-// fits reports whether text is of the language.
+// fits reports whether text is in the language.
 func fits(g *grammar.Grammar, text string) bool {
 	s, ok := g.Start().Bytes([]byte(text))
 	return ok && s.Ends()

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A parser reads the text from left to right.
+// A parser parses the text from left to right.
 type parser struct {
 	b     *grammar.Builder
 	s     *rx.Space
@@ -24,7 +24,7 @@ type parser struct {
 
 type rule struct {
 	name string
-	at   int // where it is defined, or first named
+	at   int // position of the definition, or of the first reference
 	body *ebnf.Node
 }
 
@@ -72,7 +72,7 @@ func (p *parser) parse() error {
 	return nil
 }
 
-// rule returns the index of a rule, which is new where nothing named it before.
+// rule returns the index of a rule. It adds the rule if it is new.
 func (p *parser) rule(name string, at int) int {
 	i, ok := p.index[name]
 	if !ok {
@@ -95,7 +95,7 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// shown is the next character as errors show it.
+// shown returns the next character for error messages.
 func (p *parser) shown() string {
 	if !p.more() {
 		return "the end"
@@ -181,7 +181,7 @@ func (p *parser) sequence() (*ebnf.Node, error) {
 	}
 }
 
-// item reads what a quantifier may follow.
+// item parses an item that quantifiers may follow.
 func (p *parser) item() (*ebnf.Node, error) {
 	at := p.pos
 	switch c := p.text[p.pos]; {
@@ -214,7 +214,7 @@ func (p *parser) item() (*ebnf.Node, error) {
 	return nil, p.errorf(at, "this is %s where a name, a literal, a class, a token or a group is due", p.shown())
 }
 
-// repeated reads the quantifiers behind n.
+// repeated parses the quantifiers after n.
 func (p *parser) repeated(n *ebnf.Node) (*ebnf.Node, error) {
 	for {
 		p.space()
@@ -241,7 +241,7 @@ func (p *parser) repeated(n *ebnf.Node) (*ebnf.Node, error) {
 	}
 }
 
-// counts reads {m}, {m,}, {m,n} or {,n}.
+// counts parses {m}, {m,}, {m,n} or {,n}.
 func (p *parser) counts() (low, high int, err error) {
 	at := p.pos
 	p.pos++

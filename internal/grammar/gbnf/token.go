@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar/ebnf"
 )
 
-// token reads a terminal for one token: <[123]> by number, <text> by its text,
-// and with ! any other token.
+// token parses a terminal for one token: <[123]> by id or <text> by text. A leading ! matches any
+// other token.
 func (p *parser) token() (*ebnf.Node, error) {
 	at := p.pos
 	negate := p.accept("!")

@@ -2,43 +2,44 @@ package jsonschema
 
 import "slices"
 
-// An atom is a demand on an array or an object that alternatives are made of.
-// Atoms are comparable; which fields count depends on the kind.
+// An atom is a basic constraint on an array or an object. Alternatives are conjunctions of atoms.
+// Atoms are comparable; the kind says which fields are used.
 type atom struct {
 	kind     atomKind
 	key      string        // hasKey, lacksKey, keyIs
-	n        int           // atLeast, atMost, itemIs, countIs: the first item that counts
-	min, max int           // countIs; max < 0 is no bound
+	n        int           // atLeast, atMost, itemIs; countIs: the first item to count
+	min, max int           // countIs; max < 0 means no bound
 	lit      literal       // keyIs, itemIs, countIs, namesAre, someKey
 	names    *propertyRule // membersAre, someKey
 	items    *itemRule     // itemsAre
-	which    int           // someKey: which members may be the one
-	path     string        // where a keyword stands that may be refused
+	which    int           // someKey: which members may satisfy lit
+	path     string        // position of a keyword that may be refused
 }
 
 type atomKind uint8
 
 const (
-	// Of objects.
+	// For objects.
 	hasKey     atomKind = iota
-	lacksKey            // there is no member key
-	keyIs               // the member key, if there, satisfies lit
+	lacksKey            // the member key is absent
+	keyIs               // the member key, if present, satisfies lit
 	membersAre          // the members obey the rule names
 	namesAre            // the names of all members, as strings, satisfy lit
-	someKey             // a member among those of which satisfies lit
-	// Of arrays.
-	itemIs   // item n, if there, satisfies lit
+	someKey             // one of the members that which selects satisfies lit
+	// For arrays.
+	itemIs   // item n, if present, satisfies lit
 	itemsAre // the items obey the rule items
-	countIs  // from min to max of the items from n on satisfy lit
+	countIs  // min to max of the items from n on satisfy lit
 	unique   // no two items are equal
 	repeated // two items are equal
-	// Of both.
+	// For both.
 	atLeast // n items or members
 	atMost
 )
 
-// Which members a someKey is about: those that match pattern which of the rule,
-// those that the rule does not name, those whose names do not satisfy lit.
+// Values of which for someKey. From 0 up: members that match that pattern of the rule.
+// otherMembers: members that the rule does not mention. wrongNames: members whose names do not
+// satisfy lit.
 const (
 	otherMembers = -1
 	wrongNames   = -2
@@ -46,17 +47,17 @@ const (
 
 // An alternative is a conjunction of atoms.
 type alternative struct {
-	atoms     []int32 // of compiler.atoms, in the order in which they came
+	atoms     []int32 // indexes in compiler.atoms, in the order of addition
 	evaluated *evaluated
 }
 
-// evaluated is which members and items the schemas that led to an alternative
-// have looked at, where unevaluatedProperties or unevaluatedItems ask for it.
+// evaluated records which members and items were evaluated by the schemas that led to an
+// alternative, for unevaluatedProperties and unevaluatedItems. It is nil if neither needs it.
 type evaluated struct {
 	allMembers, allItems bool
 	rules                []*propertyRule
 	items                int
-	counted              []*schema // contains: items that satisfy these
+	counted              []*schema // schemas of contains: items that satisfy one are evaluated
 }
 
 func (a *evaluated) with(b *evaluated) *evaluated {
@@ -72,7 +73,7 @@ func (a *evaluated) with(b *evaluated) *evaluated {
 	}
 }
 
-// intern is the number of an atom.
+// intern returns the index of an atom.
 func (c *compiler) intern(a atom) int32 {
 	if a.lit.schema != nil {
 		if l, err := a.lit.simple(); err == nil {
@@ -88,7 +89,7 @@ func (c *compiler) intern(a atom) int32 {
 	return n
 }
 
-// alt is the alternative of the atoms.
+// alt returns the alternative of the atoms.
 func (c *compiler) alt(atoms ...atom) alternative {
 	var out alternative
 	for _, a := range atoms {
@@ -97,7 +98,7 @@ func (c *compiler) alt(atoms ...atom) alternative {
 	return out
 }
 
-// meet is the conjunction of two alternatives, if it is not plainly false.
+// meet returns the conjunction of two alternatives. It returns false if they obviously contradict.
 func (c *compiler) meet(a, b alternative) (alternative, bool) {
 	out := alternative{a.atoms, a.evaluated.with(b.evaluated)}
 	if len(a.atoms) == 0 {
@@ -119,7 +120,7 @@ func (c *compiler) meet(a, b alternative) (alternative, bool) {
 	return out, true
 }
 
-// contradict says that two atoms plainly cannot both be true.
+// contradict reports whether two atoms obviously cannot both hold.
 func contradict(a, b *atom) bool {
 	if a.kind > b.kind {
 		a, b = b, a
@@ -133,7 +134,7 @@ func contradict(a, b *atom) bool {
 	return false
 }
 
-// within says whether all atoms of a are among those of b.
+// within reports whether b contains all atoms of a.
 func (a alternative) within(b alternative) bool {
 	for _, n := range a.atoms {
 		if !slices.Contains(b.atoms, n) {

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/grammar/jsonschema"
 )
 
-// Schemas that ask for too much end with an error, or are made lazily.
+// Schemas that ask for too much fail with an error, or their rules are made lazily.
 func TestBombs(t *testing.T) {
 	chain := func(n int) string {
 		var s strings.Builder

@@ -2,8 +2,8 @@ package jsonschema
 
 import "slices"
 
-// anyOf is the branches' alternatives; where it counts which branches are valid,
-// those of each choice of them.
+// anyOf returns the alternatives of all branches. If the expansion tracks evaluation, it returns
+// those of each combination of valid branches.
 func (x *expansion) anyOf() ([]alternative, error) {
 	if !x.track {
 		var out []alternative
@@ -48,7 +48,7 @@ func (x *expansion) anyOf() ([]alternative, error) {
 	return some, nil
 }
 
-// oneOf is each branch without the values of the others.
+// oneOf returns the alternatives of each branch without the values of the others.
 func (x *expansion) oneOf() ([]alternative, error) {
 	var out []alternative
 	for i, sub := range x.s.oneOf {
@@ -80,7 +80,7 @@ func (x *expansion) oneOf() ([]alternative, error) {
 	return x.reduced(out)
 }
 
-// apart says that two schemas are known to have no array, or object, in common.
+// apart reports whether two schemas are known to have no array or object in common.
 func (x *expansion) apart(a, b *schema) (bool, error) {
 	p, err := x.expand(is(a), x.of, false)
 	if err != nil {
@@ -103,7 +103,7 @@ func (x *expansion) apart(a, b *schema) (bool, error) {
 	return true, nil
 }
 
-// conditional is if, then and else.
+// conditional returns the alternatives of if, then and else.
 func (x *expansion) conditional() ([]alternative, error) {
 	var out []alternative
 	for _, side := range []struct {

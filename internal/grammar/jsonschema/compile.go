@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// compiler makes the rules of one schema.
+// A compiler turns one schema into rules.
 type compiler struct {
 	*loader
 	o       Options
 	b       *grammar.Builder
 	space   *rx.Space
-	strings *spelling // of names and of strings that a schema constrains
-	free    *spelling // of other strings: any
+	strings *spelling // of names, and of strings that a schema constrains
+	free    *spelling // of all other strings
 	plain   *spelling
 	numbers *numberTexts
 
@@ -32,18 +32,18 @@ type compiler struct {
 	expanded    map[expandKey][]alternative
 	expanding   map[expandKey]bool
 	refutations map[refuteKey]bool
-	work        int // done for alternatives
+	work        int // steps spent on alternatives
 
 	goals map[string]*goal
 	order []*goal
 
-	mu sync.Mutex // rules are made while texts are read
+	mu sync.Mutex // rules are also made while texts are read
 	*tokens
 }
 
-// Compile makes rules of b whose language is the values that are valid under a
-// schema, and returns the first of them. Errors are a *SchemaError, an
-// *UnsupportedError, or match ErrTooLarge or ErrUnsatisfiable.
+// Compile adds rules to b whose language is the values valid under a schema, and returns the start
+// symbol. The error is a *SchemaError or an *UnsupportedError, or matches [ErrTooLarge] or
+// [ErrUnsatisfiable].
 func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, error) {
 	if o.Strict {
 		if err := CheckStrict(schema); err != nil {
@@ -81,13 +81,13 @@ func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, erro
 	return s, c.blame(c.space.Err())
 }
 
-// Any makes rules for any JSON value.
+// Any returns a symbol for any JSON value.
 func Any(b *grammar.Builder, o Options) (grammar.Symbol, error) {
 	o.Strict = false
 	return Compile(b, []byte(`true`), o)
 }
 
-// Object makes rules for any JSON object.
+// Object returns a symbol for any JSON object.
 func Object(b *grammar.Builder, o Options) (grammar.Symbol, error) {
 	o.Strict = false
 	return Compile(b, []byte(`{"type": "object"}`), o)
@@ -114,7 +114,7 @@ func newCompiler(b *grammar.Builder, l *loader, o Options) *compiler {
 	return c
 }
 
-// blame says of the space's error what it is about.
+// blame adds the cause to an error of the space.
 func (c *compiler) blame(err error) error {
 	if full := c.space.Err(); full != nil && errors.Is(err, full) {
 		return fmt.Errorf("%w: its patterns and strings take more than the limit of expressions", ErrTooLarge)
@@ -122,8 +122,8 @@ func (c *compiler) blame(err error) error {
 	return err
 }
 
-// fixpoint finds the goals that have values: those with scalars, and those with
-// arrays and objects all of whose necessary parts have values.
+// fixpoint finds the goals that have values: those with scalars, and those with arrays or objects
+// all of whose required parts have values.
 func (c *compiler) fixpoint() {
 	for changed := true; changed; {
 		changed = false
@@ -142,7 +142,7 @@ func (c *compiler) fixpoint() {
 			changed = changed || g.inhabited
 		}
 	}
-	// What was found on the way was found with less known.
+	// Results cached so far were based on incomplete knowledge.
 	for _, g := range c.order {
 		for _, f := range g.arrays {
 			f.fates = nil

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// The most digits of a number in a schema, written without an exponent.
+// maxDecimalDigits is the largest number of digits of a number in a schema, written without an
+// exponent.
 const maxDecimalDigits = 400
 
-// A decimal is an exact number: digits, of which scale stand after the point.
-// The digits have no zeros at the front, and none at the end after the point;
-// zero has none and is not negative. Equal numbers are == .
+// A decimal is an exact number: its digits, the last scale of which follow the point. The digits
+// have no leading zeros, and no trailing zeros after the point. Zero has no digits and is not
+// negative. Equal numbers are equal under ==.
 type decimal struct {
 	negative bool
 	digits   string
 	scale    int
 }
 
-// parseDecimal reads the text of a JSON number.
+// parseDecimal parses the text of a JSON number.
 func parseDecimal(text string) (decimal, error) {
 	mantissa, exponent, _ := strings.Cut(strings.ReplaceAll(text, "E", "e"), "e")
 	shift := 0
@@ -55,7 +56,7 @@ func (d decimal) normal() decimal {
 
 func (d decimal) isInteger() bool { return d.scale == 0 }
 
-// parts are the digits before and after the point; before it "" is zero.
+// parts returns the digits before and after the point; whole is "" if it is zero.
 func (d decimal) parts() (whole, fraction string) {
 	if len(d.digits) <= d.scale {
 		return "", strings.Repeat("0", d.scale-len(d.digits)) + d.digits
@@ -64,7 +65,7 @@ func (d decimal) parts() (whole, fraction string) {
 	return d.digits[:cut], d.digits[cut:]
 }
 
-// String is the shortest text without an exponent.
+// String returns the shortest text without an exponent.
 func (d decimal) String() string {
 	whole, fraction := d.parts()
 	if whole == "" {
@@ -79,7 +80,7 @@ func (d decimal) String() string {
 	return whole
 }
 
-// unscaled is the number times ten to the scale.
+// unscaled returns the number times 10^scale.
 func (d decimal) unscaled(scale int) *big.Int {
 	n := new(big.Int)
 	if d.digits != "" {
@@ -99,7 +100,7 @@ func (d decimal) compare(e decimal) int {
 	return d.unscaled(scale).Cmp(e.unscaled(scale))
 }
 
-// multipleOf says whether d is a whole number of times m, which is not zero.
+// multipleOf reports whether d is an integer multiple of m, which must not be zero.
 func (d decimal) multipleOf(m decimal) bool {
 	scale := max(d.scale, m.scale)
 	return new(big.Int).Rem(d.unscaled(scale), m.unscaled(scale)).Sign() == 0

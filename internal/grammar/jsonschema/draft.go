@@ -22,7 +22,7 @@ var metaschemas = map[string]draft{
 	"json-schema.org/draft/2020-12/schema": draft2020,
 }
 
-// draftOf reads the value of $schema.
+// draftOf returns the draft that a value of $schema names.
 func draftOf(uri string) (draft, bool) {
 	_, rest, ok := strings.Cut(strings.TrimSuffix(uri, "#"), "://")
 	if !ok {
@@ -32,10 +32,10 @@ func draftOf(uri string) (draft, bool) {
 	return d, ok
 }
 
-// refAlone says that $ref hides the keywords beside it.
+// refAlone reports whether $ref hides all other keywords of its schema.
 func (d draft) refAlone() bool { return d <= draft7 }
 
-// idKey is the keyword that gives a schema its URI.
+// idKey returns the keyword that gives a schema its URI.
 func (d draft) idKey() string {
 	if d == draft4 {
 		return "id"

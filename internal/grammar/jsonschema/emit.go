@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// symbolOf is the rule of a goal. Rules are made when a text first meets them.
+// symbolOf returns the rule of a goal. It is expanded when a text first reaches it.
 func (c *compiler) symbolOf(g *goal) grammar.Symbol {
 	if g.symbol.IsZero() {
 		g.symbol = c.b.Lazy(g.path, func() [][]grammar.Symbol {
@@ -17,7 +17,7 @@ func (c *compiler) symbolOf(g *goal) grammar.Symbol {
 	return g.symbol
 }
 
-// rulesOf is the alternatives of a goal.
+// rulesOf returns the alternatives of a goal.
 func (c *compiler) rulesOf(g *goal) [][]grammar.Symbol {
 	var out [][]grammar.Symbol
 	for _, e := range c.lexemesOf(g.scalars) {
@@ -36,7 +36,7 @@ func (c *compiler) rulesOf(g *goal) [][]grammar.Symbol {
 	return out
 }
 
-// lexemesOf is the texts of scalars.
+// lexemesOf returns the texts of scalars.
 func (c *compiler) lexemesOf(s scalars) []rx.Expr {
 	var words []rx.Expr
 	for _, w := range []struct {

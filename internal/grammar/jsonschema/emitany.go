@@ -6,14 +6,13 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// anyOrder is the rules for members in any order. Their states are the sets of
-// keys that are there, so many that they are not kept: the rules of a text are
-// made by builders of their own and collected with it.
+// anyOrder returns the rules for members in any order. Their states are sets of present keys, too
+// many to keep: builders of their own make the rules, which are garbage collected with the text.
 func (e *memberRules) anyOrder() grammar.Symbol {
 	return e.anyRest(make([]bool, len(e.f.keys)), memberState{wanted: e.f.wanted}, true, nil)
 }
 
-// anyRest is the rule for the members after those that are there.
+// anyRest returns the rule for the members after those present.
 func (e *memberRules) anyRest(there []bool, s memberState, first bool, used *usedKeys) grammar.Symbol {
 	b := e.b.Fork()
 	return b.Lazy("members", func() [][]grammar.Symbol {
@@ -59,12 +58,12 @@ func (e *memberRules) anyAlternatives(b *grammar.Builder, there []bool, s member
 	return out
 }
 
-// completes is left.alive, which where nothing is counted needs no thought.
+// completes is left.alive with a shortcut for forms that count nothing.
 func (e *memberRules) completes(left *objectForm, s memberState) bool {
 	return s.wanted == 0 && left.max < 0 && s.count >= left.min || left.alive(s)
 }
 
-// without is the form without the keys that are there.
+// without returns the form without the keys already present.
 func (f *objectForm) without(there []bool) *objectForm {
 	left := *f
 	left.needs, left.keys = nil, nil

@@ -2,7 +2,7 @@ package jsonschema
 
 import "github.com/realizar/realizar/internal/grammar"
 
-// itemsOf is the rules for what stands after the bracket of an array.
+// itemsOf returns the rules for the text after the opening bracket of an array.
 func (c *compiler) itemsOf(f *arrayForm) grammar.Symbol {
 	if f.unique {
 		return c.uniqueItems(f, uniqueState{})
@@ -11,14 +11,14 @@ func (c *compiler) itemsOf(f *arrayForm) grammar.Symbol {
 	return e.first()
 }
 
-// itemRules makes the rules of one form.
+// itemRules makes the rules of one array form.
 type itemRules struct {
 	*compiler
 	f     *arrayForm
 	rules map[itemState]grammar.Symbol
 }
 
-// first is the rule before the first item.
+// first returns the rule before the first item.
 func (e *itemRules) first() grammar.Symbol {
 	return e.b.Lazy("items", func() [][]grammar.Symbol {
 		e.mu.Lock()
@@ -27,7 +27,7 @@ func (e *itemRules) first() grammar.Symbol {
 	})
 }
 
-// rest is the rule after an item.
+// rest returns the rule after an item.
 func (e *itemRules) rest(s itemState) grammar.Symbol {
 	if rule, ok := e.rules[s]; ok {
 		return rule
@@ -41,7 +41,7 @@ func (e *itemRules) rest(s itemState) grammar.Symbol {
 	return rule
 }
 
-// alternatives is one more item, after lead, or the end.
+// alternatives returns the choices in state s: another item after lead, or the closing bracket.
 func (e *itemRules) alternatives(s itemState, lead grammar.Symbol) [][]grammar.Symbol {
 	var out [][]grammar.Symbol
 	if e.f.ends(s) {
@@ -54,7 +54,7 @@ func (e *itemRules) alternatives(s itemState, lead grammar.Symbol) [][]grammar.S
 		}
 		item := []grammar.Symbol{lead, e.symbolOf(v.goal)}
 		if next == s && len(e.f.tail) == 1 {
-			// Items of one kind without end: a rule that grows to the left.
+			// Unbounded items of one kind: a left-recursive rule.
 			return append(out, []grammar.Symbol{e.loop(lead, v.goal), e.rightBracket})
 		}
 		out = append(out, append(item, e.rest(next)))
@@ -62,7 +62,7 @@ func (e *itemRules) alternatives(s itemState, lead grammar.Symbol) [][]grammar.S
 	return out
 }
 
-// loop is one or more items, the first of them after lead.
+// loop returns a rule for one or more items, the first after lead.
 func (e *itemRules) loop(lead grammar.Symbol, g *goal) grammar.Symbol {
 	loop := e.b.Rule("items")
 	e.b.Define(loop,

@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// membersOf is the rules for what stands after the brace of an object.
+// membersOf returns the rules for the text after the opening brace of an object.
 func (c *compiler) membersOf(f *objectForm) grammar.Symbol {
 	e := &memberRules{compiler: c, f: f, rules: map[memberRule]grammar.Symbol{}}
 	if c.o.Order == AnyOrder {
@@ -14,20 +14,20 @@ func (c *compiler) membersOf(f *objectForm) grammar.Symbol {
 	return e.rest(memberRule{memberState{wanted: f.wanted}, true})
 }
 
-// memberRules makes the rules of one form.
+// memberRules makes the rules of one object form.
 type memberRules struct {
 	*compiler
 	f     *objectForm
 	rules map[memberRule]grammar.Symbol
 }
 
-// A memberRule is a state; whether a member may come first in it is part of it.
+// A memberRule is a state together with whether the next member is the first.
 type memberRule struct {
 	memberState
 	first bool
 }
 
-// rest is the rule for the members from a state on and the closing brace.
+// rest returns the rule for the members from a state on and the closing brace.
 func (e *memberRules) rest(s memberRule) grammar.Symbol {
 	if rule, ok := e.rules[s]; ok {
 		return rule
@@ -41,7 +41,7 @@ func (e *memberRules) rest(s memberRule) grammar.Symbol {
 	return rule
 }
 
-// alternatives is the next key in order, or what comes without it.
+// alternatives returns the choices in state s: the next key in order, or the rest without it.
 func (e *memberRules) alternatives(s memberRule) [][]grammar.Symbol {
 	if s.next == len(e.f.keys) {
 		return [][]grammar.Symbol{{e.openMembers(s.memberState, s.first, nil)}}
@@ -64,18 +64,18 @@ func (e *memberRules) keyLexeme(name string, first bool) grammar.Symbol {
 	return e.b.Lexeme(e.key(e.space, e.strings.quoted(e.strings.text(name)), first))
 }
 
-// usedKeys is the keys that an object has and the schema does not name.
+// usedKeys is a linked list of the keys of an object that the schema does not name.
 type usedKeys struct {
 	key    string
 	before *usedKeys
 }
 
-// openMembers is the rule for members that the schema does not name, and the
-// closing brace. No key comes twice.
+// openMembers returns the rule for members that the schema does not name, and the closing brace. No
+// key occurs twice.
 func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) grammar.Symbol {
 	b := e.b
 	if used != nil {
-		b = b.Fork() // the rules of a text are collected with it
+		b = b.Fork() // these rules are garbage collected with the text
 	}
 	var out [][]grammar.Symbol
 	if s.wanted == 0 && s.count >= e.f.min {
@@ -99,14 +99,13 @@ func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) gra
 	return rule
 }
 
-// afterKey is what may follow a key: a value, and the rest when the key is used.
+// afterKey is a possible value of a key, and the rest of the object given the used keys.
 type afterKey struct {
 	goal *goal
 	rest func(*usedKeys) grammar.Symbol
 }
 
-// openKey adds to the alternatives a key of a class that is not used yet, and all
-// that follows it.
+// openKey appends to out the alternatives for an unused key of a class and all that follows it.
 func (e *memberRules) openKey(b *grammar.Builder, out [][]grammar.Symbol, open *openKeys, after []afterKey, first bool, used *usedKeys) [][]grammar.Symbol {
 	lexeme := e.openLexeme(open, first, used)
 	fits := func(text []byte) bool { return !used.has(keyIn(text)) }
@@ -124,14 +123,14 @@ func (e *memberRules) openKey(b *grammar.Builder, out [][]grammar.Symbol, open *
 	return out
 }
 
-// openLexeme is the keys of a class that may come next, with what stands before.
+// openLexeme returns the keys of a class that may come next, with the separator before them.
 func (e *memberRules) openLexeme(open *openKeys, first bool, used *usedKeys) rx.Expr {
 	i := 0
 	if first {
 		i = 1
 	}
-	// Where every beginning of a key has more keys than are used, it is enough
-	// that nothing follows a used one, and all these keys are one lexeme.
+	// If every prefix of a key has more keys than can be used up, it is enough that nothing follows
+	// a used one. All these keys are then one lexeme.
 	if open.texts.form != formExpr && (open.texts.form != formRange || open.texts.max < 0) || used == nil {
 		if open.lexemes[i] == rx.Nothing {
 			open.lexemes[i] = e.space.Concat(e.lead(e.space, first), e.strings.quoted(open.texts.spelled(e.strings)))
@@ -154,7 +153,7 @@ func (u *usedKeys) has(key string) bool {
 	return false
 }
 
-// keyIn is the key in the text of a key lexeme.
+// keyIn returns the key in the text of a key lexeme.
 func keyIn(text []byte) string {
 	for len(text) > 0 && text[0] != '"' {
 		text = text[1:]

@@ -1,7 +1,6 @@
 package jsonschema
 
-// enumeration reads enum and const. Where a schema has both, const becomes a
-// schema of its own.
+// enumeration reads enum or const. If a schema has both, the second becomes a schema of its own.
 func (rd *reader) enumeration(name string, v *value) error {
 	values := []*value{v}
 	if name == "enum" {
@@ -26,7 +25,7 @@ func (rd *reader) enumeration(name string, v *value) error {
 	return nil
 }
 
-// synthetic makes a schema that does not stand in the text.
+// synthetic returns a new schema that is not in the source text.
 func (l *loader) synthetic(path string) *schema {
 	v := &value{kind: boolKind, truth: true}
 	s := newSchema(len(l.schemas), path)
@@ -34,7 +33,7 @@ func (l *loader) synthetic(path string) *schema {
 	return s
 }
 
-// enumerate adds a value.
+// enumerate adds a value to e.
 func (rd *reader) enumerate(e *enumeration, v *value, path string) error {
 	switch v.kind {
 	case nullKind:
@@ -62,7 +61,7 @@ func (rd *reader) enumerate(e *enumeration, v *value, path string) error {
 	return nil
 }
 
-// only is a schema that v alone satisfies.
+// only returns a schema that only v satisfies.
 func (rd *reader) only(v *value, path string) (*schema, error) {
 	s := rd.synthetic(path)
 	s.enum = &enumeration{}

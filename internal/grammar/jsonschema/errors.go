@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrTooLarge is wrapped by errors about a schema that is well formed but whose
-// rules would take too much time or memory.
+// ErrTooLarge is wrapped by errors about a well-formed schema whose rules would take too much time
+// or memory.
 var ErrTooLarge = errors.New("the schema is too large")
 
-// ErrUnsatisfiable says that no value is valid under a schema.
+// ErrUnsatisfiable is returned if no value is valid under a schema.
 var ErrUnsatisfiable = errors.New("no value satisfies the schema")
 
-// A SchemaError is about a text that is not a schema.
+// A SchemaError reports a text that is not a valid schema.
 type SchemaError struct {
 	Path   string // JSON pointer, as a fragment: "#/properties/a"
 	Reason string
@@ -20,7 +20,7 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string { return fmt.Sprintf("schema at %s: %s", e.Path, e.Reason) }
 
-// An UnsupportedError is about a keyword that is not enforced.
+// An UnsupportedError reports a keyword that cannot be enforced.
 type UnsupportedError struct {
 	Keyword string
 	Path    string // JSON pointer of the keyword, as a fragment: "#/properties/a/format"

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// The most alternatives that a literal may have for one type, and the work for
-// all of them.
+// Limits of the alternatives of a literal for one type, and of the work for all of them.
 const (
 	maxAlternatives = 1000
 	maxWork         = 100_000
 )
 
-// expandKey is what an expansion depends on.
+// An expandKey identifies an expansion.
 type expandKey struct {
 	lit   literal
 	of    typeSet // arrayType or objectType
 	track bool
 }
 
-// expand is the arrays or the objects that satisfy a literal, as a disjunction
-// of alternatives. With track these say what was evaluated.
+// expand returns the arrays or the objects that satisfy a literal, as a disjunction of
+// alternatives. If track is set, the alternatives record what they evaluated.
 func (c *compiler) expand(l literal, of typeSet, track bool) ([]alternative, error) {
 	l, err := l.simple()
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *compiler) expand(l literal, of typeSet, track bool) ([]alternative, err
 	return out, nil
 }
 
-// An expansion is of one schema.
+// An expansion computes the alternatives of one schema.
 type expansion struct {
 	*compiler
 	s     *schema
@@ -62,7 +61,7 @@ type expansion struct {
 
 var everything = []alternative{{}}
 
-// both is the conjunction of two disjunctions.
+// both returns the conjunction of two disjunctions.
 func (x *expansion) both(a, b []alternative) ([]alternative, error) {
 	var out []alternative
 	x.work += len(a) * len(b)
@@ -94,7 +93,7 @@ func (x *expansion) tooMany() error {
 	return fmt.Errorf("%w: the schema at %s has more than %d alternatives", ErrTooLarge, x.s.path, maxAlternatives)
 }
 
-// reduced leaves out alternatives that others hold.
+// reduced drops alternatives that others imply.
 func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	if x.work > maxWork {
 		return nil, x.tooMuch()
@@ -104,7 +103,7 @@ func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	}
 	var out []alternative
 	if x.track {
-		out = alts // two that differ in what is evaluated are not the same
+		out = alts // alternatives that evaluate different things are different
 	} else {
 		for i, a := range alts {
 			held := slices.ContainsFunc(alts[:i], func(b alternative) bool { return b.within(a) }) ||
@@ -120,7 +119,7 @@ func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	return out, nil
 }
 
-// positive is the alternatives of the schema itself.
+// positive returns the alternatives of the schema itself.
 func (x *expansion) positive() ([]alternative, error) {
 	s := x.s
 	if s.never || s.types&x.of == 0 {
@@ -136,7 +135,7 @@ func (x *expansion) positive() ([]alternative, error) {
 	return out, nil
 }
 
-// body is positive without the unevaluated keywords.
+// body returns the alternatives without the unevaluated keywords.
 func (x *expansion) body() ([]alternative, error) {
 	tracked := *x
 	tracked.track = x.track || x.unevaluated() != nil
@@ -153,7 +152,7 @@ func (x *expansion) body() ([]alternative, error) {
 	return out, nil
 }
 
-// unevaluated is the schema of unevaluatedProperties or unevaluatedItems.
+// unevaluated returns the schema of unevaluatedProperties or unevaluatedItems, or nil.
 func (x *expansion) unevaluated() *schema {
 	if x.of == objectType {
 		return x.s.unevaluatedProperties
@@ -161,7 +160,7 @@ func (x *expansion) unevaluated() *schema {
 	return x.s.unevaluatedItems
 }
 
-// parts makes the alternatives of each keyword that there is.
+// parts returns a function for the alternatives of each keyword present.
 func (x *expansion) parts() []func() ([]alternative, error) {
 	s := x.s
 	var parts []func() ([]alternative, error)
@@ -206,7 +205,7 @@ func (x *expansion) parts() []func() ([]alternative, error) {
 	return parts
 }
 
-// composites is the values of enum that are arrays, or objects.
+// composites returns the schemas of the arrays, or objects, in enum.
 func (x *expansion) composites() []*schema {
 	if x.of == objectType {
 		return x.s.enum.objects

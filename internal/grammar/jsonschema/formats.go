@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// format is the texts of a format. Formats that the specification does not list
-// are annotations.
+// format returns the texts of a format. Formats that the specification does not list are
+// annotations.
 func (c *compiler) format(name, path string) (stringSet, error) {
 	if reason, ok := refusedFormats[name]; ok {
 		return noString, &UnsupportedError{"format", path, fmt.Sprintf("%q: %s", name, reason)}
@@ -37,20 +37,20 @@ func (c *compiler) format(name, path string) (stringSet, error) {
 	return set, nil
 }
 
-// refusedFormats are known and not enforced.
+// refusedFormats are the known formats that are refused, with the reasons.
 var refusedFormats = map[string]string{
 	"regex":        "which texts are regular expressions cannot be said by rules",
 	"idn-hostname": "its letters depend on tables of Unicode; write hostname, or a pattern",
 }
 
-// oldHost is the hostname of drafts 4 and 6, whose labels may have dashes anywhere
-// inside. No schema can name it: the name ends in a character no format has.
+// oldHost is the hostname of drafts 4 and 6, whose labels may have dashes anywhere inside. No
+// schema names it: its name ends in a NUL, which no format's name has.
 const (
 	oldHost  = "hostname\x00"
 	oldLabel = `[A-Za-z\d](?:[A-Za-z\d\-]{0,61}[A-Za-z\d])?`
 )
 
-// formatPatterns are regular expressions for whole texts, as ECMA-262 has them.
+// formatPatterns are ECMA-262 regular expressions for whole texts.
 var formatPatterns = map[string]func() string{
 	"date":                  func() string { return datePattern },
 	"time":                  func() string { return timePattern },
@@ -75,13 +75,13 @@ var formatPatterns = map[string]func() string{
 const (
 	datePattern = `(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
 		`|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
-	// RFC 3339's full-time; of leap seconds those in UTC.
+	// RFC 3339's full-time, with leap seconds in UTC only.
 	timePattern    = `(?:` + minutes + `:[0-5]\d` + secondFraction + `(?:[zZ]|[+\-]` + minutes + `)|23:59:60` + secondFraction + `[zZ])`
 	minutes        = `(?:[01]\d|2[0-3]):[0-5]\d`
 	secondFraction = `(?:\.\d{1,32})?`
 	pointerPattern = `(?:/(?:[^~/]|~[01])*)*`
-	// A label of letters, digits and dashes. Those with two dashes in the third and
-	// fourth place are reserved, and those with xn before these hide other letters.
+	// A label of letters, digits and dashes. Labels with dashes in the third and fourth position
+	// are reserved; after "xn" they encode non-ASCII letters.
 	labelPattern = `[A-Za-z\d](?:[A-Za-z\d]?|[A-Za-z\d\-](?:[A-Za-z\d]|[A-Za-z\d]{2}|-[A-Za-z\d]` +
 		`|(?:[A-Za-z\d][A-Za-z\d\-]|-[A-Za-z\d])[A-Za-z\d\-]{0,58}[A-Za-z\d]))`
 	hostPattern = labelPattern + `(?:\.` + labelPattern + `)*`
@@ -89,8 +89,8 @@ const (
 	octet       = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
-// leapPattern is the times of leap seconds, which are the last of a day in UTC,
-// with an offset. They tell as many times apart as a day has minutes.
+// leapPattern returns the times of leap seconds with an offset. A leap second is the last of a day
+// in UTC, so the pattern ties the time to the offset, for each minute of a day.
 func leapPattern() string {
 	var whole, east, eastMinutes, west, westMinutes []string
 	tail := `:60` + secondFraction
@@ -109,7 +109,7 @@ func leapPattern() string {
 	return "(?:" + or(whole) + "|(?=" + or(east) + "$)" + or(eastMinutes) + "|(?=" + or(west) + "$)" + or(westMinutes) + ")"
 }
 
-// durationPattern is RFC 3339's duration.
+// durationPattern returns RFC 3339's duration.
 func durationPattern() string {
 	const n = `\d{1,128}`
 	time := `T(?:` + n + `H(?:` + n + `M(?:` + n + `S)?)?|` + n + `M(?:` + n + `S)?|` + n + `S)`
@@ -117,7 +117,7 @@ func durationPattern() string {
 	return `P(?:` + date + `(?:` + time + `)?|` + time + `|` + n + `W)`
 }
 
-// emailPattern is RFC 5321's mailbox; more are characters beyond ASCII.
+// emailPattern returns RFC 5321's mailbox. more are additional characters beyond ASCII.
 func emailPattern(more string) string {
 	atom := `[A-Za-z\d!#$%&'*+\-/=?^_` + "`" + `{|}~` + more + `]+`
 	local := `(?:` + atom + `(?:\.` + atom + `)*|"(?:[ !#-\[\]-~` + more + `]|\\[ -~])*")`
@@ -129,13 +129,13 @@ func emailPattern(more string) string {
 	return `(?=[^]{1,254}$)` + local + `@(?:` + domain + `|\[` + ipv4Pattern + `\]|\[IPv6:` + ipv6Pattern() + `\])`
 }
 
-// ipv6Pattern is RFC 4291's text of an address.
+// ipv6Pattern returns RFC 4291's text form of an address.
 func ipv6Pattern() string {
 	const group = `[\da-fA-F]{1,4}`
 	last := `(?:` + group + `:` + group + `|` + ipv4Pattern + `)`
 	all := []string{`(?:` + group + `:){6}` + last}
 	for before := range 8 {
-		// So many groups, "::", and at most as many as are left with one missing.
+		// before groups, "::", and as many of the remaining groups as leave at least one out.
 		left := ""
 		if before > 0 {
 			left = fmt.Sprintf(`%s(?::%s){%d}`, group, group, before-1)
@@ -161,8 +161,8 @@ const (
 	percent = `%[\da-fA-F]{2}`
 )
 
-// resourcePattern is RFC 3986's URI, or RFC 3987's IRI with their letters; with
-// relative references or without.
+// resourcePattern returns RFC 3986's URI, or RFC 3987's IRI given its letters and private
+// characters. If relative is set, it includes relative references.
 func resourcePattern(letters, private string, relative bool) string {
 	common := `A-Za-z\d\-._~!$&'()*+,;=` + letters
 	chars := func(more string) string { return `(?:[` + common + more + `]|` + percent + `)` }
@@ -178,7 +178,7 @@ func resourcePattern(letters, private string, relative bool) string {
 	return whole + tail
 }
 
-// templatePattern is RFC 6570's URI template.
+// templatePattern returns RFC 6570's URI template.
 func templatePattern() string {
 	literal := `(?:[!#$&'-;=?-\[\]_a-z~` + letters + private + `]|` + percent + `)`
 	char := `(?:[A-Za-z\d_]|` + percent + `)`

@@ -8,27 +8,26 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// The most goals of one schema.
+// maxGoals bounds the goals of one schema.
 const maxGoals = 100_000
 
-// A goal is the values that satisfy all of its literals.
+// A goal is the set of values that satisfy all of its literals.
 type goal struct {
 	literals []literal
 	path     string
 	scalars  scalars
-	some     bool // there are scalars
+	some     bool // scalars is not empty
 	arrays   []*arrayForm
 	objects  []*objectForm
 
-	// Of the least fixed point: whether a value is known to satisfy it, and which
-	// goals ask.
+	// inhabited says whether a value is known to satisfy the goal. The least fixed point sets it.
 	inhabited bool
 
 	symbol grammar.Symbol
 }
 
-// normal is the literals without those that every value satisfies, in the order
-// of their first appearance. It is false where plainly no value satisfies all.
+// normal returns the literals in order of first appearance, without duplicates and those that every
+// value satisfies. It returns false if obviously no value satisfies all.
 func normal(literals []literal) ([]literal, bool, error) {
 	var out []literal
 	for _, l := range literals {
@@ -58,7 +57,7 @@ func keyOf(literals []literal) string {
 	return string(key)
 }
 
-// goal is the goal of the literals; nil where plainly no value satisfies them.
+// goal returns the goal of the literals, or nil if obviously no value satisfies them.
 func (c *compiler) goal(literals []literal) (*goal, error) {
 	literals, ok, err := normal(literals)
 	if !ok || err != nil {
@@ -80,7 +79,7 @@ func (c *compiler) goal(literals []literal) (*goal, error) {
 	return g, nil
 }
 
-// build finds the forms of a goal.
+// build computes the scalars and the forms of a goal.
 func (c *compiler) build(g *goal) error {
 	g.scalars = allScalars
 	for _, l := range g.literals {
@@ -123,7 +122,7 @@ func (c *compiler) build(g *goal) error {
 	return c.space.Err()
 }
 
-// conjunction is the alternatives of all literals together.
+// conjunction returns the alternatives of all literals together.
 func (c *compiler) conjunction(literals []literal, of typeSet) ([]alternative, error) {
 	out := everything
 	for _, l := range literals {
@@ -139,18 +138,18 @@ func (c *compiler) conjunction(literals []literal, of typeSet) ([]alternative, e
 	return out, nil
 }
 
-// A variant is a goal for a member or an item that then counts for the demands
-// claimed.
+// A variant is a goal for a member or an item. Such a value counts toward the demands in claims.
 type variant struct {
 	claims uint8
 	goal   *goal
 }
 
-// The most demands of the kind "some member" or "so many items" together.
+// maxDemands bounds the demands of the kinds someKey or countIs in one form.
 const maxDemands = 4
 
-// variants are the goals of a place: base, and for each choice of the demands
-// that may be claimed there what a value that counts for them satisfies too.
+// variants returns the goals of a position: for each subset of the demands that may be claimed
+// there, base and the claimed demands. For an unclaimed demand i the goal excludes values that
+// satisfy it if otherwise(i) is true.
 func (c *compiler) variants(base []literal, may uint8, demands []literal, otherwise func(i int) bool) ([]variant, error) {
 	var out []variant
 	for claims := uint8(0); claims <= may; claims++ {

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	maxPrefix     = 10_000 // places of an array that are told apart
+	maxPrefix     = 10_000 // positions of an array with schemas of their own
 	maxItemStates = 50_000
 )
 
-// An arrayForm is one alternative of arrays.
+// An arrayForm is one alternative of a goal's arrays, ready for rules.
 type arrayForm struct {
 	prefix   [][]variant
-	tail     []variant // of the items after prefix
+	tail     []variant // for the items after prefix
 	counts   []countRule
-	min, max int // items; max < 0 is no bound
+	min, max int // number of items; max < 0 means no bound
 	unique   bool
 
 	uniquePath string
-	places     []uniquePlace // of a form without equal items; the last for all after them
+	places     []uniquePlace // if unique: one for each position of prefix, then one for all later items
 
 	fates map[itemState]bool
 }
@@ -28,7 +28,7 @@ type countRule struct {
 	from, min, max int
 }
 
-// literalsOfItem is what item i satisfies, if there is one.
+// literalsOfItem returns the literals that item i, if present, must satisfy.
 func (c *compiler) literalsOfItem(alt alternative, i int) []literal {
 	var out []literal
 	for _, n := range alt.atoms {
@@ -48,7 +48,7 @@ func (c *compiler) literalsOfItem(alt alternative, i int) []literal {
 	return out
 }
 
-// arrayForm makes an alternative ready; nil where it plainly has no array.
+// arrayForm returns the form of an alternative.
 func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 	f := &arrayForm{max: -1}
 	var demands []literal
@@ -106,7 +106,7 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 		f.unique = false
 	}
 	if f.unique {
-		return f, nil // goes on when its goals are built: checkUnique
+		return f, nil // checkUnique completes the form after the goals are built
 	}
 	items, states := max(f.min, len(f.prefix)), 1
 	for _, count := range f.counts {
@@ -122,13 +122,13 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 	return f, nil
 }
 
-// An itemState is what matters of the items read.
+// An itemState is the state after some items.
 type itemState struct {
 	n      int
 	counts [maxDemands]int
 }
 
-// variantsAt are the goals of item i.
+// variantsAt returns the variants of item i.
 func (f *arrayForm) variantsAt(i int) []variant {
 	if i < len(f.prefix) {
 		return f.prefix[i]
@@ -136,8 +136,8 @@ func (f *arrayForm) variantsAt(i int) []variant {
 	return f.tail
 }
 
-// after is the state after an item that counts for the claims. It is false where
-// there may be no such item.
+// after returns the state after an item that counts toward claims. It returns false if no such item
+// may follow.
 func (f *arrayForm) after(s itemState, claims uint8) (itemState, bool) {
 	if f.max >= 0 && s.n >= f.max {
 		return s, false
@@ -160,7 +160,7 @@ func (f *arrayForm) after(s itemState, claims uint8) (itemState, bool) {
 	return s, true
 }
 
-// ends says whether the array may end in a state.
+// ends reports whether the array may end in state s.
 func (f *arrayForm) ends(s itemState) bool {
 	for i, count := range f.counts {
 		if s.counts[i] < count.min {
@@ -170,7 +170,7 @@ func (f *arrayForm) ends(s itemState) bool {
 	return s.n >= f.min
 }
 
-// alive says whether an array can be completed from a state.
+// alive reports whether an array can be completed from state s.
 func (f *arrayForm) alive(s itemState) bool {
 	if f.ends(s) {
 		return true
@@ -193,7 +193,7 @@ func (f *arrayForm) alive(s itemState) bool {
 	return fate
 }
 
-// tailAlive is alive after the prefix, with at most one count.
+// tailAlive is alive for states after the prefix, with at most one count.
 func (f *arrayForm) tailAlive(s itemState) bool {
 	most := never
 	if f.max >= 0 {
@@ -226,8 +226,7 @@ func (f *arrayForm) tailAlive(s itemState) bool {
 	return more == 0
 }
 
-// inhabited says whether the form has an array, as far as goals are known to
-// have values.
+// inhabited reports whether the form has an array, as far as goals are known to have values.
 func (f *arrayForm) inhabited() bool {
 	if f.unique {
 		return f.uniqueAlive(uniqueState{})

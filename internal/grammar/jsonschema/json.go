@@ -10,7 +10,7 @@ import (
 
 const (
 	maxSchemaBytes = 4 << 20
-	maxDepth       = 256 // of arrays and objects in a schema
+	maxDepth       = 256 // nesting of arrays and objects in a schema
 )
 
 type kind uint8
@@ -28,12 +28,11 @@ func (k kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }
 
-// A value is one of JSON's. Objects keep the order of their members, numbers
-// their text.
+// A value is a JSON value. Objects keep the order of their members, and numbers their text.
 type value struct {
 	kind    kind
 	truth   bool
-	text    string // of a string, or a number as it is written
+	text    string // of a string, or the source text of a number
 	items   []*value
 	members []member
 	index   map[string]*value // of members
@@ -44,11 +43,11 @@ type member struct {
 	value *value
 }
 
-// get returns a member of an object, or nil.
+// get returns the value of a member of an object, or nil.
 func (v *value) get(name string) *value { return v.index[name] }
 
-// parseJSON reads a schema's text: strict JSON, without names that stand twice
-// in an object and without lone surrogates.
+// parseJSON parses the text of a schema: strict JSON without duplicate names in an object and
+// without lone surrogates.
 func parseJSON(text []byte) (*value, error) {
 	if len(text) > maxSchemaBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, len(text), maxSchemaBytes)
@@ -81,7 +80,7 @@ func (r *jsonReader) space() {
 	}
 }
 
-// take skips white space, and c when it comes next.
+// take skips white space, and c if it comes next.
 func (r *jsonReader) take(c byte) bool {
 	r.space()
 	if r.at < len(r.text) && r.text[r.at] == c {

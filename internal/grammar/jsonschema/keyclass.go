@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// keyClass is keys for which the same is demanded.
+// A keyClass is a set of keys whose members have the same constraints.
 type keyClass struct {
 	texts    stringSet
 	literals []literal
-	may      uint8 // demands of the kind "some member" that such a member may meet
+	may      uint8 // someKey demands that a member with such a key may meet
 }
 
-// isAbout says whether a member key is one that a demand is about.
+// isAbout reports whether demand d covers the member key.
 func (c *compiler) isAbout(d atom, key string) (bool, error) {
 	if d.which == wrongNames {
 		return c.nameFits(d.lit, key)
@@ -33,8 +33,8 @@ func (c *compiler) isAbout(d atom, key string) (bool, error) {
 	return true, nil
 }
 
-// classes divides the keys that are not named, of those in texts, by what is
-// demanded of their members. Those of small classes are returned one by one.
+// classes divides the keys in texts that are not in names by the constraints on their members. The
+// keys of small classes are returned one by one.
 func (c *compiler) classes(alt alternative, texts stringSet, names []string, demands []atom, path string) ([]keyClass, []string, error) {
 	classes := []keyClass{{texts: texts.and(c.strings, listed(names).not(c.strings))}}
 	if len(names) == 0 {
@@ -79,7 +79,7 @@ func (c *compiler) classes(alt alternative, texts stringSet, names []string, dem
 	return merged, few, nil
 }
 
-// divide divides classes by the rule of a.
+// divide splits classes by the rule of a.
 func (c *compiler) divide(classes []keyClass, a atom) ([]keyClass, error) {
 	type marked struct {
 		keyClass
@@ -121,7 +121,7 @@ func (c *compiler) divide(classes []keyClass, a atom) ([]keyClass, error) {
 	return out, nil
 }
 
-// demanded is the keys that a demand is about.
+// demanded returns the keys that a demand covers.
 func (c *compiler) demanded(d atom) (stringSet, error) {
 	if d.which == wrongNames {
 		s, err := c.scalarsOf(d.lit)
@@ -161,7 +161,7 @@ func (c *compiler) split(classes []keyClass, set stringSet, in, out func(keyClas
 	return all
 }
 
-// few is the texts of a set, if they are few.
+// few returns the texts of a set, or false if there are more than limit.
 func (c *compiler) few(set stringSet, limit int) ([]string, bool) {
 	switch set.form {
 	case formList:

@@ -2,7 +2,7 @@ package jsonschema
 
 import "strings"
 
-// How the values of the keywords hold schemas.
+// A shape says how the value of a keyword holds schemas.
 type shape uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	mixedShape               // an object of schemas or other values
 )
 
-// keywords are those that constrain values, or hold schemas that others refer to.
+// keywords are the keywords that constrain values or hold schemas.
 var keywords = map[string]shape{
 	"$ref": plainShape, "$dynamicRef": plainShape, "$recursiveRef": plainShape,
 	"$defs": mapShape, "definitions": mapShape,
@@ -32,12 +32,12 @@ var keywords = map[string]shape{
 	"dependentRequired": plainShape, "dependentSchemas": mapShape, "dependencies": mixedShape,
 }
 
-// forgotten are keywords that constrained in draft 3 and are gone since.
+// forgotten are the keywords that draft 3 had and later drafts removed, with their replacements.
 var forgotten = map[string]string{
 	"divisibleBy": "write multipleOf", "disallow": "write not", "extends": "write allOf",
 }
 
-// annotations are the keywords of the specification that constrain nothing.
+// annotations are the keywords of the specification that do not constrain values.
 var annotations = map[string]bool{
 	"$schema": true, "$id": true, "id": true, "$anchor": true, "$dynamicAnchor": true, "$recursiveAnchor": true,
 	"$comment": true, "$vocabulary": true, "title": true, "description": true, "default": true, "examples": true,
@@ -45,10 +45,10 @@ var annotations = map[string]bool{
 	"contentEncoding": true, "contentMediaType": true, "contentSchema": true,
 }
 
-// misspelled is the keyword that an unknown one seems to mean, or "": one that
-// differs only in case, dashes or underlines, or in one letter of at least five
-// that is wrong, missing, too many or swapped with the next. Names that begin
-// with x- or _ are meant.
+// misspelled returns the keyword that an unknown name probably means, or "". The two differ only in
+// case, dashes, underscores or spaces, or, for keywords of at least five letters, in one letter
+// that is wrong, missing, added or swapped with the next. Names that begin with x- or _ are never
+// misspelled.
 func misspelled(name string) string {
 	if strings.HasPrefix(strings.ToLower(name), "x-") || strings.HasPrefix(name, "_") {
 		return ""
@@ -56,7 +56,7 @@ func misspelled(name string) string {
 	folded := fold(name)
 	for word, shape := range keywords {
 		if shape == mapShape && (word == "definitions" || word == "$defs") {
-			continue // a place for schemas, which constrains nothing itself
+			continue // only holds schemas and does not constrain values
 		}
 		if strings.EqualFold(folded, word) || len(word) >= 5 && nearly(name, word) {
 			return word
@@ -69,7 +69,7 @@ var folder = strings.NewReplacer("-", "", "_", "", " ", "")
 
 func fold(name string) string { return folder.Replace(name) }
 
-// nearly says whether a and b differ in one letter.
+// nearly reports whether a and b differ in at most one letter, or in two swapped neighbors.
 func nearly(a, b string) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]

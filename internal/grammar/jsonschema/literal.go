@@ -1,6 +1,6 @@
 package jsonschema
 
-// A literal is the values that are valid under a schema, or those that are not.
+// A literal is the set of values that are valid under a schema, or of those that are not.
 type literal struct {
 	schema *schema
 	not    bool
@@ -11,8 +11,8 @@ func isNot(s *schema) literal { return literal{s, true} }
 
 func (l literal) negated() literal { return literal{l.schema, !l.not} }
 
-// simple is the literal without what changes nothing: a schema that only refers
-// is what it refers to, one that only has not is the negation.
+// simple returns an equivalent literal without indirection: a schema with only $ref becomes its
+// target, one with only not the negation, and one with only an allOf of one schema that schema.
 func (l literal) simple() (literal, error) {
 	seen := map[*schema]bool{}
 	for {
@@ -46,7 +46,7 @@ func (l literal) simple() (literal, error) {
 	}
 }
 
-// isTrue says whether a schema has no keyword that constrains.
+// isTrue reports whether a schema has no keyword that constrains values.
 func (s *schema) isTrue() bool {
 	return !s.never && s.ref == nil && s.types == allTypes && !s.integer && s.enum == nil &&
 		len(s.allOf) == 0 && len(s.anyOf) == 0 && len(s.oneOf) == 0 && s.not == nil && s.test == nil &&
@@ -56,8 +56,8 @@ func (s *schema) isTrue() bool {
 		len(s.dependentRequired) == 0 && len(s.dependentSchemas) == 0 && s.unevaluatedProperties == nil
 }
 
-// always says that every value satisfies l, never that none does; where neither
-// is plain to see, both are false.
+// always reports whether every value obviously satisfies l, and never whether no value does. Both
+// are false if neither is obvious.
 func (l literal) always() bool {
 	if l.not {
 		return l.schema.never

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The most schemas that are read from one text.
+// maxSchemas bounds the schemas in one text.
 const maxSchemas = 200_000
 
 // A resource is a schema with a URI of its own.
@@ -16,12 +16,12 @@ type resource struct {
 	root    *value
 	path    string
 	draft   draft
-	guessed bool // no $schema says the draft: forms of other drafts are read too
+	guessed bool // no $schema; forms of other drafts are read too
 	anchors map[string]anchor
-	// dynamic is what $dynamicAnchor names, recursive that $recursiveAnchor is true.
+	// dynamic holds the names of $dynamicAnchor. recursive says that $recursiveAnchor is true.
 	dynamic   map[string]bool
 	recursive bool
-	twice     bool // another schema has the same URI
+	twice     bool // another resource has the same URI
 }
 
 type anchor struct {
@@ -29,7 +29,7 @@ type anchor struct {
 	path  string
 }
 
-// place is where a value that is a schema belongs.
+// A place is the position of a schema in the text.
 type place struct {
 	resource *resource
 	path     string
@@ -40,11 +40,11 @@ type loader struct {
 	resources map[string]*resource
 	places    map[*value]place
 	schemas   map[*value]*schema
-	pending   []*value // read, but not their keywords
+	pending   []*value // schemas whose keywords are not read yet
 	count     int
 }
 
-// load reads the schema text.
+// load parses the text of a schema.
 func load(text []byte) (*loader, *schema, error) {
 	v, err := parseJSON(text)
 	if err != nil {
@@ -85,7 +85,7 @@ func (l *loader) dialect(r *resource, v *value) error {
 	return nil
 }
 
-// survey finds the resources and anchors in v, which stands where a schema does.
+// survey finds the resources and anchors in v, which is at the position of a schema.
 func (l *loader) survey(v *value, r *resource, path string) error {
 	if v.kind != objectKind {
 		l.places[v] = place{r, path}
@@ -129,12 +129,12 @@ func (l *loader) survey(v *value, r *resource, path string) error {
 	return nil
 }
 
-// identify reads $id and the anchors of a schema in r, and returns the resource
-// that it belongs to.
+// identify reads $id and the anchors of a schema in r. It returns the resource to which the schema
+// belongs.
 func (l *loader) identify(v *value, r *resource, path string) (*resource, error) {
 	d := r.draft
 	if v.get("$schema") != nil && v.get("$id") != nil {
-		// A resource of its own may be of another draft.
+		// An embedded resource may use another draft.
 		probe := *r
 		probe.path = path
 		if err := l.dialect(&probe, v); err != nil {
@@ -184,7 +184,7 @@ func (l *loader) identify(v *value, r *resource, path string) (*resource, error)
 	return r, nil
 }
 
-// resolve makes a reference absolute.
+// resolve returns a reference as an absolute URI.
 func resolve(base, reference string) (string, error) {
 	b, err := url.Parse(base)
 	if err != nil {
@@ -207,7 +207,7 @@ var (
 
 func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 
-// find is the value that a reference from a schema in r means.
+// find returns the value to which a reference in r points.
 func (l *loader) find(r *resource, keyword, reference, path string) (*value, error) {
 	whole, fragment, _ := strings.Cut(reference, "#")
 	uri, err := resolve(r.uri, whole)
@@ -259,7 +259,7 @@ func (l *loader) walk(r *resource, pointer, reference, path string) (*value, err
 		}
 	}
 	if _, ok := l.places[v]; !ok {
-		// A place that no keyword makes one of schemas: what stands there is one now.
+		// No keyword makes this value a schema, but the reference does.
 		if err := l.survey(v, r, at); err != nil {
 			return nil, err
 		}
@@ -267,7 +267,7 @@ func (l *loader) walk(r *resource, pointer, reference, path string) (*value, err
 	return v, nil
 }
 
-// schema is v as one; its keywords are read later.
+// schema returns the schema of v. Its keywords are read later.
 func (l *loader) schema(v *value) (*schema, error) {
 	if s, ok := l.schemas[v]; ok {
 		return s, nil

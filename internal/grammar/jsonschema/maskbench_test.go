@@ -21,7 +21,7 @@ import (
 	"github.com/realizar/realizar/internal/grammar/jsonschema"
 )
 
-// benchCase is a file of MaskBench.
+// A benchCase is a file of MaskBench.
 type benchCase struct {
 	Schema json.RawMessage `json:"schema"`
 	Tests  []struct {
@@ -30,9 +30,9 @@ type benchCase struct {
 	} `json:"tests"`
 }
 
-// TestMaskBench judges the instances of MaskBench's schemas, whose files are in
-// the folder that REALIZAR_MASKBENCH names. Instances are written as its runner
-// writes them: Python's json.dumps, in the order of the file.
+// TestMaskBench checks the instances of MaskBench's schemas. REALIZAR_MASKBENCH names the folder of
+// the files. Instances are written as MaskBench's runner writes them: with Python's json.dumps, in
+// the order of the file.
 func TestMaskBench(t *testing.T) {
 	folder := os.Getenv("REALIZAR_MASKBENCH")
 	if folder == "" {
@@ -173,8 +173,8 @@ func report(t *testing.T, name string, sorted []time.Duration) {
 	t.Logf("%s: %d, mean %v, 25%% %v, median %v, 75%% %v, 90%% %v, 99%% %v, 99.9%% %v, most %v", name, len(sorted), sum/time.Duration(len(sorted)), at(.25), at(.5), at(.75), at(.9), at(.99), at(.999), at(1))
 }
 
-// benchVocabulary is that of REALIZAR_RANKS, a file of base64 texts and their
-// numbers as tiktoken has them: Llama 3's tokenizer.model is one.
+// A benchVocabulary is the vocabulary in the file REALIZAR_RANKS. The file holds base64 texts and
+// their ids in tiktoken's format; Llama 3's tokenizer.model is one.
 type benchVocabulary struct {
 	v       *grammar.Vocabulary
 	ids     map[string]int32
@@ -183,7 +183,7 @@ type benchVocabulary struct {
 	end     int32
 }
 
-// loadVocabulary is nil without REALIZAR_RANKS.
+// loadVocabulary returns nil if REALIZAR_RANKS is not set.
 func loadVocabulary(t *testing.T) *benchVocabulary {
 	path := os.Getenv("REALIZAR_RANKS")
 	if path == "" {
@@ -211,7 +211,7 @@ func loadVocabulary(t *testing.T) *benchVocabulary {
 	return b
 }
 
-// encode cuts a text into the longest tokens.
+// encode splits a text greedily into the longest tokens.
 func (b *benchVocabulary) encode(text []byte) []int32 {
 	var out []int32
 	for len(text) > 0 {
@@ -226,7 +226,7 @@ func (b *benchVocabulary) encode(text []byte) []int32 {
 	return out
 }
 
-// read gives a text's tokens to a grammar, with a mask before each.
+// read feeds a text's tokens to a grammar and computes a mask before each.
 func (b *benchVocabulary) read(g *grammar.Grammar, text []byte) (bool, []time.Duration, error) {
 	s := g.Start()
 	var spent []time.Duration
@@ -254,7 +254,7 @@ func (b *benchVocabulary) read(g *grammar.Grammar, text []byte) (bool, []time.Du
 	return false, spent, nil
 }
 
-// fit is how many bytes of a text the grammar takes.
+// fit returns how many bytes of a text the grammar accepts.
 func fit(g *grammar.Grammar, text []byte) int {
 	s := g.Start()
 	for i := range text {
@@ -311,8 +311,8 @@ func verdict(schema, instance []byte) string {
 	return "valid"
 }
 
-// dumps writes JSON as Python's json.dumps with ensure_ascii=False does: a space
-// after commas and colons.
+// dumps writes JSON as Python's json.dumps with ensure_ascii=False does, with a space after commas
+// and colons.
 func dumps(data []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -7,37 +7,37 @@ import (
 )
 
 const (
-	maxKeys    = 20_000 // that one object names
-	maxClasses = 64     // of other keys that are told apart
-	listedKeys = 64     // a class of no more keys is named one by one
+	maxKeys    = 20_000 // named by one object
+	maxClasses = 64     // classes of other keys
+	listedKeys = 64     // classes with at most this many keys are listed one by one
 )
 
-// An objectForm is one alternative of objects.
+// An objectForm is one alternative of a goal's objects, ready for rules.
 type objectForm struct {
 	keys     []keyRule
 	open     []openKeys
-	min, max int   // members; max < 0 is no bound
-	wanted   uint8 // demands that some member must meet
+	min, max int   // number of members; max < 0 means no bound
+	wanted   uint8 // demands that some member must meet, as bits
 
 	needs [][]int // see need
 }
 
-// A keyRule is a member that the schema names.
+// A keyRule is a member that the form names.
 type keyRule struct {
 	name     string
 	required bool
 	variants []variant
 }
 
-// openKeys are keys that the schema does not name one by one: so many that they
-// never run out.
+// openKeys is a class of keys that the form does not list, with more keys than an object can use
+// up.
 type openKeys struct {
 	texts    stringSet
 	variants []variant
-	lexemes  [2]rx.Expr // with what stands before: not the first member, the first; rx.Nothing: not made
+	lexemes  [2]rx.Expr // with the separator before them: [0] for later members, [1] for the first; rx.Nothing if not made yet
 }
 
-// literalsOfKey is what the member key satisfies, if there is one.
+// literalsOfKey returns the literals that the member key, if present, must satisfy.
 func (c *compiler) literalsOfKey(alt alternative, key string) ([]literal, error) {
 	var out []literal
 	for _, n := range alt.atoms {
@@ -65,13 +65,13 @@ func (c *compiler) literalsOfKey(alt alternative, key string) ([]literal, error)
 	return out, nil
 }
 
-// nameFits says whether a key, as a string, satisfies a literal.
+// nameFits reports whether a key, as a string, satisfies a literal.
 func (c *compiler) nameFits(l literal, key string) (bool, error) {
 	s, err := c.scalarsOf(l)
 	return err == nil && s.strings.has(c.strings, key), err
 }
 
-// hits is what a rule demands of the member key.
+// hits returns the literals that a rule applies to the member key.
 func (c *compiler) hits(rule *propertyRule, key, path string) ([]literal, error) {
 	var out []literal
 	hit := false
@@ -95,7 +95,7 @@ func (c *compiler) hits(rule *propertyRule, key, path string) ([]literal, error)
 	return out, nil
 }
 
-// objectForm makes an alternative ready; nil where it plainly has no object.
+// objectForm returns the form of an alternative, or nil if it obviously has no object.
 func (c *compiler) objectForm(alt alternative, path string) (*objectForm, error) {
 	f := &objectForm{max: -1}
 	var names []string

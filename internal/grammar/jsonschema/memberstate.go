@@ -2,14 +2,14 @@ package jsonschema
 
 import "math"
 
-// A memberState is what matters of the members read.
+// A memberState is the state after some members.
 type memberState struct {
-	next   int   // the first key that may follow, in the schema's order
+	next   int   // index of the first key that may follow, in the form's order
 	wanted uint8 // demands not yet met
-	count  int   // members, as far as they count
+	count  int   // number of members, capped by counted
 }
 
-// counted is the count of members as far as it matters.
+// counted returns n, capped at the minimum if there is no maximum.
 func (f *objectForm) counted(n int) int {
 	if f.max < 0 {
 		return min(n, f.min)
@@ -19,8 +19,8 @@ func (f *objectForm) counted(n int) int {
 
 const never = math.MaxInt32
 
-// need is how few members can follow, from key next on, that meet the demands;
-// never where none can.
+// need returns the least number of members from key next on that contain all required keys and meet
+// the demands, or never if none do.
 func (f *objectForm) need(next int, wanted uint8) int {
 	if f.needs == nil {
 		f.needs = make([][]int, len(f.keys)+1)
@@ -33,7 +33,7 @@ func (f *objectForm) need(next int, wanted uint8) int {
 	return f.needs[next][wanted]
 }
 
-// needsFrom fills one row, when that of the next key is there.
+// needsFrom returns row i of f.needs, given row i+1.
 func (f *objectForm) needsFrom(i int) []int {
 	row := make([]int, int(f.wanted)+1)
 	if i == len(f.keys) {
@@ -68,7 +68,7 @@ func (f *objectForm) openNeeds(row []int) []int {
 	return row
 }
 
-// room is how many members may follow from key next on.
+// room returns the largest number of members that may follow from key next on.
 func (f *objectForm) room(next int) int {
 	for _, open := range f.open {
 		if usable(open.variants) {
@@ -93,7 +93,7 @@ func usable(variants []variant) bool {
 	return false
 }
 
-// alive says whether an object can be completed from a state.
+// alive reports whether an object can be completed from state s.
 func (f *objectForm) alive(s memberState) bool {
 	need := f.need(s.next, s.wanted)
 	if need >= never || f.max >= 0 && max(f.min, s.count+need) > f.max {
@@ -102,8 +102,7 @@ func (f *objectForm) alive(s memberState) bool {
 	return s.count+need >= f.min || s.count+f.room(s.next) >= f.min
 }
 
-// inhabited says whether the form has an object, as far as goals are known to
-// have values.
+// inhabited reports whether the form has an object, as far as goals are known to have values.
 func (f *objectForm) inhabited() bool {
 	f.needs = nil
 	return f.alive(memberState{wanted: f.wanted})

@@ -2,7 +2,7 @@ package jsonschema
 
 import "slices"
 
-// negative is the alternatives of all that the schema is not.
+// negative returns the alternatives of the negated schema.
 func (x *expansion) negative() ([]alternative, error) {
 	s := x.s
 	if s.never || s.types&x.of == 0 {
@@ -46,7 +46,7 @@ func (x *expansion) negative() ([]alternative, error) {
 	return x.reduced(out)
 }
 
-// negatedAtom is the alternatives that are left when a is not true.
+// negatedAtom returns the alternatives in which a does not hold.
 func (x *expansion) negatedAtom(a atom) []alternative {
 	one := func(atoms ...atom) []alternative { return []alternative{x.alt(atoms...)} }
 	switch a.kind {
@@ -75,7 +75,7 @@ func (x *expansion) negatedAtom(a atom) []alternative {
 	return x.someMember(a)
 }
 
-// someItem is the alternatives in which an item breaks the rule.
+// someItem returns the alternatives in which an item violates the rule.
 func (x *expansion) someItem(rule *itemRule) []alternative {
 	var out []alternative
 	for i, s := range rule.prefix {
@@ -93,7 +93,7 @@ func (x *expansion) someItem(rule *itemRule) []alternative {
 	return out
 }
 
-// someMember is the alternatives in which a member breaks the rule.
+// someMember returns the alternatives in which a member violates the rule.
 func (x *expansion) someMember(a atom) []alternative {
 	var out []alternative
 	for _, p := range a.names.named {
@@ -112,7 +112,7 @@ func (x *expansion) someMember(a atom) []alternative {
 	return out
 }
 
-// none is what satisfies none of the schemas.
+// none returns the alternatives that satisfy none of the schemas.
 func (x *expansion) none(subs []*schema) ([]alternative, error) {
 	out := everything
 	for _, sub := range subs {
@@ -127,7 +127,7 @@ func (x *expansion) none(subs []*schema) ([]alternative, error) {
 	return out, nil
 }
 
-// notOne is what satisfies none of the branches of oneOf, or two.
+// notOne returns the alternatives that satisfy none of the branches of oneOf, or two of them.
 func (x *expansion) notOne() ([]alternative, error) {
 	out, err := x.none(x.s.oneOf)
 	for i, a := range x.s.oneOf {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// exponent reads a byte of the exponent.
+// exponent reads one byte of the exponent.
 func (m *numberMachine) exponent(s numberState, b byte) (numberState, bool) {
 	switch {
 	case b == 'e' || b == 'E':
@@ -31,8 +31,7 @@ func (m *numberMachine) exponent(s numberState, b byte) (numberState, bool) {
 	return s, true
 }
 
-// endDigits is the order of a number's digits beside those of a bound, when all
-// are read.
+// endDigits returns the order of a number's complete digits relative to those of a bound.
 func endDigits(b *bound, s numberState, so int8) int8 {
 	read := 1
 	if s.phase == numberFraction {
@@ -44,7 +43,7 @@ func endDigits(b *bound, s numberState, so int8) int8 {
 	return so
 }
 
-// digitOrder compares one more digit, the one at i, with that of a bound.
+// digitOrder compares digit i with that of a bound. so is the order of the digits before it.
 func digitOrder(digits string, i int, so int8, b byte) int8 {
 	if so != 0 {
 		return so

@@ -11,31 +11,30 @@ import (
 )
 
 const (
-	wholeDigits    = 64 // of a number before the point
-	fractionDigits = 32 // after it
+	wholeDigits    = 64 // of a number, before the point
+	fractionDigits = 32 // of a number, after the point
 	exponentDigits = 3
 
-	// The largest multipleOf, in units of its last digit: remainders are states.
+	// The largest multipleOf, in units of its last digit. Each remainder is a state.
 	maxModulus = 10_000
-	// How many states are looked at to find out from which ones a number ends.
+	// How many states alive visits to find those from which a number can be completed.
 	maxNumberStates = 200_000
 )
 
-// A numberMachine reads JSON numbers and accepts those within a rule. Exponents
-// it takes where the rule has nothing but bounds, and one digit that is not 0
-// stands before the point: 1.5e-7.
+// A numberMachine reads JSON numbers and accepts those within a rule. It accepts an exponent only
+// if the rule has nothing but bounds and one nonzero digit is before the point, as in 1.5e-7.
 type numberMachine struct {
 	rule     numberRule
 	key      string
 	min, max bound
-	pointed  bool // a fraction may be written, if only of zeros
+	pointed  bool // a fraction may be written, even if only zeros are valid
 	powers   bool // exponents may be written
 	modulus  int64
 	scale    int // digits of multipleOf after the point
-	whole    int // digits that may stand before the point
+	whole    int // most digits before the point
 
 	mu    sync.Mutex
-	fates map[numberState]bool // whether an accepting state follows
+	fates map[numberState]bool // whether an accepting state is reachable
 	full  bool
 }
 
@@ -43,8 +42,8 @@ type numberMachine struct {
 type bound struct {
 	on              bool
 	whole, fraction string
-	digits          string // without zeros before them
-	power           int    // of ten, at the first of the digits
+	digits          string // without leading zeros
+	power           int    // exponent of ten of the first digit
 }
 
 func (b *bound) set(d *decimal) {
@@ -62,24 +61,24 @@ const (
 	numberMinus
 	numberZero     // "0"
 	numberWhole    // digits, the first not 0
-	numberPoint    // the point, no digit after it yet
+	numberPoint    // the point, before any digit after it
 	numberFraction // digits after the point
-	numberE        // the e, no digit after it yet
+	numberE        // the e, before any digit after it
 	numberSign     // the sign after the e
-	numberPower    // digits after these
+	numberPower    // digits of the exponent
 )
 
-// A numberState is what matters of the bytes read.
+// A numberState is the state after some bytes.
 type numberState struct {
 	phase     numberPhase
 	negative  bool
 	nonzero   bool
-	digits    uint8 // in this phase
-	min, max  int8  // the magnitude's order beside that of a bound, as far as it is read
+	digits    uint8 // number of digits in this phase
+	min, max  int8  // order of the magnitude so far relative to the bound's: -1, 0 or 1
 	remainder int32
 
-	// Where an exponent may follow: one digit is before the point, and the order of
-	// the digits beside those of a bound. Then the exponent.
+	// If single, one digit is before the point and an exponent may follow. minDigits and maxDigits
+	// are the order of the digits relative to those of the bounds. The rest describes the exponent.
 	single               bool
 	minDigits, maxDigits int8
 	power                int16
@@ -87,14 +86,13 @@ type numberState struct {
 	powerNegative        bool
 }
 
-// A numberLeaf is an rx.Leaf.
+// A numberLeaf is a state of a machine as an rx.Leaf.
 type numberLeaf struct {
 	machine *numberMachine
 	state   numberState
 }
 
-// newNumberMachine makes the machine for a rule. It fails where the rule has too
-// many digits.
+// newNumberMachine returns the machine for a rule. It fails if the rule has too many digits.
 func newNumberMachine(rule numberRule, pointed bool) (*numberMachine, error) {
 	m := &numberMachine{rule: rule, key: rule.key() + fmt.Sprint(pointed), pointed: pointed, whole: wholeDigits, fates: map[numberState]bool{}}
 	m.min.set(rule.min)
@@ -115,7 +113,7 @@ func newNumberMachine(rule numberRule, pointed bool) (*numberMachine, error) {
 	return m, nil
 }
 
-// expr is the numbers that m accepts.
+// expr returns the numbers that m accepts.
 func (m *numberMachine) expr(space *rx.Space) rx.Expr {
 	start := numberState{}
 	if !m.alive(start) {
@@ -132,12 +130,12 @@ func (l numberLeaf) Next(b byte) rx.Leaf {
 	return numberLeaf{l.machine, s}
 }
 
-// Key is equal for leaves that accept the same.
+// Key returns the same text for leaves that accept the same bytes.
 func (l numberLeaf) Key() string { return fmt.Sprint(l.machine.key, l.state) }
 
 func (l numberLeaf) Accepts() bool { return l.machine.accepts(l.state) }
 
-// step reads one byte, and says whether the bytes are the beginning of a number.
+// step reads one byte. It reports whether the bytes so far are a prefix of a number.
 func (m *numberMachine) step(s numberState, b byte) (numberState, bool) {
 	switch {
 	case b == '-' && s.phase < numberE:
@@ -219,7 +217,7 @@ func (m *numberMachine) fractionDigit(s numberState, b byte) (numberState, bool)
 	return s, true
 }
 
-// order compares one more digit with that of a bound.
+// order compares one more digit with that of a bound. so is the order so far.
 func order(digits string, s numberState, so int8, b byte) int8 {
 	if so != 0 {
 		return so
@@ -228,7 +226,7 @@ func order(digits string, s numberState, so int8, b byte) int8 {
 	if int(s.digits) < len(digits) {
 		have = digits[s.digits]
 	} else if s.phase == numberWhole {
-		return 0 // the count of digits decides
+		return 0 // the number of digits decides
 	}
 	switch {
 	case b < have:
@@ -239,8 +237,8 @@ func order(digits string, s numberState, so int8, b byte) int8 {
 	return 0
 }
 
-// endWhole is the order of a number beside a bound when its digits before the
-// point are read.
+// endWhole returns the order of a number relative to a bound once its digits before the point are
+// complete.
 func endWhole(b *bound, s numberState, so int8) int8 {
 	n := int(s.digits)
 	if s.phase == numberZero {
@@ -255,7 +253,7 @@ func endWhole(b *bound, s numberState, so int8) int8 {
 	return so
 }
 
-// beside is the order of the number read beside a bound.
+// beside returns the order of a complete number relative to a bound: negative, 0 or positive.
 func beside(b *bound, d *decimal, s numberState, so, digits int8) int {
 	if s.phase == numberPower {
 		power := int(s.power)
@@ -289,7 +287,7 @@ func beside(b *bound, d *decimal, s numberState, so, digits int8) int {
 	return mine * int(so)
 }
 
-// accepts says whether the bytes read are a number within the rule.
+// accepts reports whether the bytes read are a number within the rule.
 func (m *numberMachine) accepts(s numberState) bool {
 	if s.phase != numberZero && s.phase != numberWhole && s.phase != numberFraction && s.phase != numberPower {
 		return false
@@ -318,14 +316,14 @@ func (m *numberMachine) accepts(s numberState) bool {
 	return true
 }
 
-// alive says whether a number within the rule begins so.
+// alive reports whether a number within the rule can be completed from state s.
 func (m *numberMachine) alive(s numberState) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if fate, ok := m.fates[s]; ok {
 		return fate
 	}
-	// From the nearest states on, until one accepts or is known to lead there.
+	// Breadth-first search until a state accepts or is known to lead to one that does.
 	type link struct {
 		state numberState
 		from  int
@@ -361,7 +359,7 @@ func (m *numberMachine) alive(s numberState) bool {
 	return false
 }
 
-// overflows says whether m had too many states to tell which ones are alive.
+// overflows reports whether m had too many states to decide which are alive.
 func (m *numberMachine) overflows() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

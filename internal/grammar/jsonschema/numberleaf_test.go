@@ -49,7 +49,7 @@ func TestNumberMachine(t *testing.T) {
 		if want := rule.contains(d); got && !want || !got && want && !hasExponent(text) {
 			t.Fatalf("%s within %s: %v", text, rule.key(), got)
 		}
-		// Whatever is let through can be completed.
+		// Every accepted prefix can be completed.
 		walk(t, space, e)
 	})
 }
@@ -70,7 +70,7 @@ func matches(space *rx.Space, e rx.Expr, text string) bool {
 	return space.Nullable(e)
 }
 
-// walk goes through e by random bytes until it ends.
+// walk reads random bytes that e accepts until e ends.
 func walk(t interface{ Fatalf(string, ...any) }, space *rx.Space, e rx.Expr) {
 	if e == rx.Nothing {
 		return

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// and is the numbers within both rules.
+// and returns the rule of the numbers within both rules.
 func (r *numberRule) and(o *numberRule) numberRule {
 	out := *r
 	out.integer = r.integer || o.integer
@@ -37,7 +37,7 @@ func (r *numberRule) and(o *numberRule) numberRule {
 	return out
 }
 
-// leastCommon is the least number that both are divisors of.
+// leastCommon returns the least common multiple of a and b.
 func leastCommon(a, b decimal) decimal {
 	scale := max(a.scale, b.scale)
 	x, y := a.unscaled(scale), b.unscaled(scale)
@@ -46,7 +46,7 @@ func leastCommon(a, b decimal) decimal {
 	return decimal{digits: n.String(), scale: scale}.normal()
 }
 
-// contains says whether a number is within the rule.
+// contains reports whether a number is within the rule.
 func (r *numberRule) contains(d decimal) bool {
 	if r.min != nil {
 		if o := d.compare(*r.min); o < 0 || o == 0 && r.exclusiveMin {
@@ -61,7 +61,7 @@ func (r *numberRule) contains(d decimal) bool {
 	return (r.multipleOf == nil || d.multipleOf(*r.multipleOf)) && (!r.integer || d.isInteger())
 }
 
-// key is equal for equal rules.
+// key returns the same text for equal rules.
 func (r *numberRule) key() string {
 	text := func(d *decimal, exclusive bool) string {
 		switch {

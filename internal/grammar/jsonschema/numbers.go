@@ -8,15 +8,15 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A numberSet is a set of numbers: all, a list, all but a list, or an expression over their
-// texts, which has all texts of a number without exponents or none, and of those
-// with exponents some at most.
+// A numberSet is a set of numbers: all, a list, all but a list, or an expression over their texts.
+// The expression has all or none of a number's texts without exponents, and may have some of those
+// with exponents.
 type numberSet struct {
-	form    setForm // formRange is all
+	form    setForm // formRange means all numbers
 	list    []decimal
 	expr    rx.Expr
-	integer bool        // all are whole; for lists unused
-	rule    *numberRule // where an expression is one rule's
+	integer bool        // all numbers are integers; unused for lists
+	rule    *numberRule // set if expr is that of one rule
 }
 
 var (
@@ -30,7 +30,7 @@ func listedNumbers(list []decimal) numberSet {
 	return numberSet{form: formList, list: slices.Compact(list)}
 }
 
-// exceptNumbers is all numbers but those of the list.
+// exceptNumbers returns all numbers but those of the list.
 func exceptNumbers(list []decimal) numberSet {
 	if len(list) == 0 {
 		return anyNumber
@@ -38,15 +38,15 @@ func exceptNumbers(list []decimal) numberSet {
 	return numberSet{form: formExcept, list: listedNumbers(list).list}
 }
 
-// numberTexts makes the texts of numbers.
+// numberTexts makes expressions over the texts of numbers.
 type numberTexts struct {
 	space    *rx.Space
-	plain    bool    // one text for a constant, whole numbers without a fraction
-	decimals rx.Expr // all without exponents
-	whole    rx.Expr // those without a fraction
+	plain    bool    // one text for each constant, and integers without a fraction
+	decimals rx.Expr // all texts without exponents
+	whole    rx.Expr // all texts without fraction and exponent
 	digit    rx.Expr
 	shortest rx.Expr // one text of each number
-	err      error   // what could not be said of two rules together
+	err      error   // from combining two rules
 	rules    map[string]*numberMachine
 }
 
@@ -62,7 +62,7 @@ func newNumberTexts(space *rx.Space, plain bool) *numberTexts {
 	return t
 }
 
-// few is the numbers of a set, if they are few.
+// few returns the numbers of a set, or false if there are more than limit.
 func (t *numberTexts) few(a numberSet, limit int) ([]decimal, bool) {
 	if a.form == formList {
 		return a.list, len(a.list) <= limit
@@ -84,7 +84,7 @@ func (t *numberTexts) few(a numberSet, limit int) ([]decimal, bool) {
 
 func (t *numberTexts) optional(e rx.Expr) rx.Expr { return t.space.Or(rx.Empty, e) }
 
-// rule is the numbers within a rule.
+// rule returns the numbers within a rule.
 func (t *numberTexts) rule(rule numberRule) (numberSet, error) {
 	e, err := t.machine(rule, true)
 	if err != nil || e == rx.Nothing {
@@ -93,7 +93,7 @@ func (t *numberTexts) rule(rule numberRule) (numberSet, error) {
 	return numberSet{form: formExpr, expr: e, integer: rule.integer, rule: &rule}, nil
 }
 
-// machine is the texts within a rule, with or without a fraction.
+// machine returns the texts within a rule. If pointed is false, they have no fraction.
 func (t *numberTexts) machine(rule numberRule, pointed bool) (rx.Expr, error) {
 	key := fmt.Sprint(rule.key(), pointed)
 	m, ok := t.rules[key]
@@ -135,7 +135,7 @@ func (t *numberTexts) has(a numberSet, d decimal) bool {
 	return true
 }
 
-// value is the set as an expression that has all texts of its numbers.
+// value returns the set as an expression with all texts of its numbers.
 func (t *numberTexts) value(a numberSet) rx.Expr {
 	switch a.form {
 	case formList, formExcept:
@@ -153,7 +153,7 @@ func (t *numberTexts) value(a numberSet) rx.Expr {
 	return t.decimals
 }
 
-// texts is the texts of one number.
+// texts returns the texts of one number.
 func (t *numberTexts) texts(d decimal) rx.Expr {
 	text := d.String()
 	_, fraction, _ := strings.Cut(text, ".")
@@ -168,7 +168,7 @@ func (t *numberTexts) texts(d decimal) rx.Expr {
 	return e
 }
 
-// written is the texts that an answer may have.
+// written returns the texts that an answer may contain.
 func (t *numberTexts) written(a numberSet) rx.Expr {
 	switch {
 	case a.form == formRange:

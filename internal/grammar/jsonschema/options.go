@@ -1,30 +1,29 @@
 package jsonschema
 
-// Options say how valid values are written, and what formats mean. The zero
-// value is what an answer of a model should be.
+// Options say how valid values are written, and whether formats constrain them. The zero value
+// suits answers of a model.
 type Options struct {
 	Whitespace Whitespace
 	Order      Order
 	Spelling   Spelling
-	// FormatIsAnnotation lets format constrain nothing, as the specification has
-	// it by default. Else the formats that the specification lists are enforced.
+	// FormatIsAnnotation lets format constrain nothing, as is the specification's default.
+	// Otherwise the formats that the specification lists are enforced.
 	FormatIsAnnotation bool
 	// Strict refuses schemas that OpenAI's strict mode refuses.
 	Strict bool
 }
 
-// Whitespace says what may stand between tokens.
+// Whitespace says which white space may be between JSON tokens.
 type Whitespace int
 
 const (
-	// NaturalWhitespace is what people and models write: nothing, a space, or a
-	// line break and at most 40 columns of spaces or tabs; nothing before a comma
-	// or a colon.
+	// NaturalWhitespace is what people and models write: nothing, a space, or a line break and at
+	// most 40 columns of spaces or tabs. Nothing comes before a comma or a colon.
 	NaturalWhitespace Whitespace = iota
-	// CompactWhitespace is none at all.
+	// CompactWhitespace allows none.
 	CompactWhitespace
-	// AnyWhitespace is up to 64 of the four characters that JSON allows, wherever
-	// it allows them.
+	// AnyWhitespace allows up to 64 of JSON's four white space characters wherever JSON allows
+	// them.
 	AnyWhitespace
 )
 
@@ -32,22 +31,21 @@ const (
 type Order int
 
 const (
-	// SchemaOrder is the order in which the schema first names them; those that it
-	// does not name come last.
+	// SchemaOrder is the order in which the schema first names them. Properties that it does not
+	// name come last.
 	SchemaOrder Order = iota
-	// AnyOrder is any.
+	// AnyOrder allows any order.
 	AnyOrder
 )
 
-// Spelling says how strings and numbers may be written that are equal.
+// Spelling says how equal strings and numbers may be written.
 type Spelling int
 
 const (
-	// PlainSpelling writes the properties that a schema names and the strings of
-	// enum and const in one way, and whole numbers without a fraction where only
-	// whole numbers are valid: what is certain can then be written without asking
-	// the model. Other strings have any spelling.
+	// PlainSpelling writes the properties that a schema names and the strings of enum and const in
+	// one way, and integers without a fraction if only integers are valid. The engine can then
+	// write forced text without running the model. Other strings may have any spelling.
 	PlainSpelling Spelling = iota
-	// AnySpelling has every spelling of JSON.
+	// AnySpelling allows every spelling of JSON.
 	AnySpelling
 )

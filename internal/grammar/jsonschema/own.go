@@ -1,6 +1,7 @@
 package jsonschema
 
-// own is the keywords of the schema that hold no alternatives.
+// own returns the alternative of the schema's own constraints, without its subschemas for the same
+// value.
 func (x *expansion) own() ([]alternative, error) {
 	var out alternative
 	var seen evaluated
@@ -23,7 +24,7 @@ func (x *expansion) own() ([]alternative, error) {
 	return []alternative{out}, nil
 }
 
-// ownAtoms is the demands of the schema's own keywords.
+// ownAtoms returns the atoms of the schema's own constraints.
 func (x *expansion) ownAtoms() []atom {
 	s := x.s
 	var out []atom

@@ -18,7 +18,7 @@ import (
 
 var keys = []string{"a", "b", "c", "ab", ""}
 
-// randomSchema draws a schema as JSON's values.
+// randomSchema draws a schema as decoded JSON.
 func randomSchema(t *rapid.T, depth int) any {
 	if depth == 0 {
 		return leafSchema(t)
@@ -90,7 +90,7 @@ func randomSchema(t *rapid.T, depth int) any {
 			out["uniqueItems"] = true
 		case 28:
 			out["$ref"] = "#"
-			out["type"] = "object" // or it is endless more often than not
+			out["type"] = "object" // otherwise the recursion is endless more often than not
 		case 29:
 			out["enum"] = []any{randomValue(t, 2), randomValue(t, 1)}
 		}
@@ -125,7 +125,7 @@ func leafSchema(t *rapid.T) any {
 	return v
 }
 
-// randomValue draws a JSON value of the kind that random schemas are about.
+// randomValue draws a JSON value of the kinds that random schemas constrain.
 func randomValue(t *rapid.T, depth int) any {
 	kind := rapid.IntRange(0, 9).Draw(t, "kind")
 	if depth == 0 {
@@ -219,8 +219,7 @@ func TestAgreesWithValidator(t *testing.T) {
 	})
 }
 
-// A walk through the grammar by random bytes never comes to a dead end, and what
-// it ends with is valid.
+// A random walk through the grammar never reaches a dead end, and the text at its end is valid.
 func TestWalksEndValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema := drawSchema(t)
@@ -252,7 +251,7 @@ func TestWalksEndValid(t *testing.T) {
 	})
 }
 
-// walk makes a text that the grammar accepts; nil if it becomes too long.
+// walk returns a random text that the grammar accepts, or nil if the text becomes too long.
 func walk(t *rapid.T, g *grammar.Grammar) ([]byte, error) {
 	const often = `{}[]",:0123456789.-abcdetrufalsn\ `
 	s := g.Start()
@@ -279,7 +278,7 @@ func walk(t *rapid.T, g *grammar.Grammar) ([]byte, error) {
 			return text, errors.New("a dead end")
 		}
 		if len(text) > 60 {
-			// Towards an end.
+			// Head for an end.
 			for _, b := range []byte(`]}"`) {
 				if bytes.IndexByte(able, b) >= 0 {
 					able = []byte{b}
@@ -303,7 +302,7 @@ func walk(t *rapid.T, g *grammar.Grammar) ([]byte, error) {
 	return text, nil
 }
 
-// Many goroutines may read texts by one grammar.
+// Many goroutines may read texts with one grammar.
 func TestGrammarIsShared(t *testing.T) {
 	g, err := compile([]byte(`{"properties":{"a":{"type":"array","items":{"type":"string"},"uniqueItems":true},"b":{"$ref":"#"}},"patternProperties":{"^c":{"minimum":1}},"minProperties":2}`), jsonschema.Options{Order: jsonschema.AnyOrder})
 	if err != nil {

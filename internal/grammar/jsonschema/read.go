@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// maxCount is what larger lengths and counts are taken for: no text is so long.
+// maxCount replaces larger lengths and counts: no text is that long.
 const maxCount = 1 << 30
 
-// reader reads the keywords of one schema.
+// A reader reads the keywords of one schema.
 type reader struct {
 	*loader
 	r *resource
@@ -45,7 +45,7 @@ func (rd *reader) refuse(name, format string, args ...any) error {
 	return &UnsupportedError{name, rd.at(name), fmt.Sprintf(format, args...)}
 }
 
-// keyword reads one.
+// keyword reads one keyword.
 func (rd *reader) keyword(name string, v *value) (err error) {
 	s := rd.s
 	switch name {
@@ -127,7 +127,7 @@ func (rd *reader) keyword(name string, v *value) (err error) {
 	return err
 }
 
-// check reads what several keywords say together.
+// check handles interactions between keywords.
 func (rd *reader) check() error {
 	s := rd.s
 	s.draftContains = rd.r.draft >= draft2020
@@ -138,7 +138,7 @@ func (rd *reader) check() error {
 		s.rulesLast = s.rulesLast || m.name == "$ref" || m.name == "allOf" || m.name == "anyOf" || m.name == "oneOf"
 	}
 	if s.test == nil {
-		s.then, s.orElse = nil, nil // as the specification says
+		s.then, s.orElse = nil, nil // then and else mean nothing without if
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (rd *reader) names(name string, v *value) ([]string, error) {
 	return out, nil
 }
 
-// countOf reads a whole number that is not negative.
+// countOf reads a nonnegative integer.
 func (rd *reader) countOf(name string, v *value) (*int, error) {
 	if err := rd.want(name, v, numberKind); err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (rd *reader) number(name string, v *value) error {
 	n := s.number
 	exclusive := name == "exclusiveMinimum" || name == "exclusiveMaximum"
 	if exclusive && v.kind == boolKind && (rd.r.draft == draft4 || rd.r.guessed) {
-		// Draft 4: a property of minimum or maximum, which may come later.
+		// Draft 4: a flag for minimum or maximum, which may come later in the text.
 		if bound := rd.v.get(map[bool]string{true: "minimum", false: "maximum"}[name == "exclusiveMinimum"]); bound == nil || !v.truth {
 			return nil
 		}
@@ -291,7 +291,7 @@ func (rd *reader) number(name string, v *value) error {
 	return nil
 }
 
-// exclusiveFlag says whether the keyword is draft 4's, true.
+// exclusiveFlag reports whether the keyword is draft 4's boolean form and true.
 func (rd *reader) exclusiveFlag(name string) bool {
 	v := rd.v.get(name)
 	return v != nil && v.kind == boolKind && v.truth

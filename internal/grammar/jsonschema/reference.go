@@ -24,7 +24,7 @@ func (rd *reader) reference(name string, v *value) error {
 		return err
 	}
 	if rd.s.ref != nil {
-		// Two keywords that refer: the other one is a schema of its own.
+		// The schema has two reference keywords: add the second to allOf.
 		rd.s.allOf = append(rd.s.allOf, s)
 		return nil
 	}
@@ -32,7 +32,7 @@ func (rd *reader) reference(name string, v *value) error {
 	return nil
 }
 
-// dynamicAt is the name of the dynamic anchor that v has, or "".
+// dynamicAt returns the name of v's dynamic anchor, or "".
 func (r *resource) dynamicAt(v *value) string {
 	if a := v.get("$dynamicAnchor"); a != nil && a.kind == stringKind {
 		return a.text
@@ -40,7 +40,7 @@ func (r *resource) dynamicAt(v *value) string {
 	return ""
 }
 
-// several says whether more than one resource has what is asked for.
+// several reports whether has is true for more than one resource.
 func (l *loader) several(has func(*resource) bool) bool {
 	seen := map[*resource]bool{}
 	for _, r := range l.resources {

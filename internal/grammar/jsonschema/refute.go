@@ -2,8 +2,8 @@ package jsonschema
 
 import "slices"
 
-// refuted says that an alternative is known to have no array, or object. It looks
-// only so deep; where it finds nothing there may still be none.
+// refuted reports whether an alternative is known to have no array or object. It searches to a
+// limited depth, so false proves nothing.
 func (c *compiler) refuted(alt alternative, of typeSet, depth int) bool {
 	least := 0
 	for _, n := range alt.atoms {
@@ -30,8 +30,8 @@ func (c *compiler) refuted(alt alternative, of typeSet, depth int) bool {
 	return false
 }
 
-// simplified leaves out the demand that a member is not something where what else
-// is demanded of it says so: so alternatives that differ in nothing are seen to.
+// simplified drops "member is not x" atoms that the other constraints on the member imply. This
+// makes equivalent alternatives equal.
 func (c *compiler) simplified(alt alternative) alternative {
 	for i := 0; i < len(alt.atoms); i++ {
 		a := c.atoms[alt.atoms[i]]
@@ -54,7 +54,7 @@ type refuteKey struct {
 	depth    int
 }
 
-// impossible says that no value is known to satisfy all literals.
+// impossible reports whether it is known that no value satisfies all literals.
 func (c *compiler) impossible(literals []literal, depth int) bool {
 	literals, ok, err := normal(literals)
 	if err != nil || len(literals) == 0 {
@@ -68,7 +68,7 @@ func (c *compiler) impossible(literals []literal, depth int) bool {
 		return out
 	}
 	c.work += 5
-	c.refutations[key] = false // while it is looked for
+	c.refutations[key] = false // assumed during the search
 	out := c.findImpossible(literals, depth)
 	c.refutations[key] = out
 	return out

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/rx/pattern"
 )
 
-// scalars is a set of values that are not arrays or objects.
+// scalars is a set of nulls, booleans, numbers and strings.
 type scalars struct {
 	null, yes, no bool
 	numbers       numberSet
@@ -34,7 +34,7 @@ func (c *compiler) isNothing(a scalars) bool {
 	return !a.null && !a.yes && !a.no && c.numbers.isNothing(a.numbers) && a.strings.isNothing(c.strings)
 }
 
-// scalarsOf is the scalars that satisfy a literal.
+// scalarsOf returns the scalars that satisfy a literal.
 func (c *compiler) scalarsOf(l literal) (scalars, error) {
 	out, err := c.scalarsOfSchema(l.schema)
 	if l.not {
@@ -63,7 +63,7 @@ func (c *compiler) scalarsOfSchema(s *schema) (scalars, error) {
 	return out, nil
 }
 
-// The most schemas that are asked for one within the other about one value.
+// maxNesting bounds the chain of schemas that refer to each other for one value.
 const maxNesting = 1000
 
 func tooDeep(s *schema) error {
@@ -153,7 +153,7 @@ func (c *compiler) conditionalScalars(s *schema, out scalars) (scalars, error) {
 	return c.and(out, c.or(then, orElse)), nil
 }
 
-// ownScalars is what a schema's own keywords leave.
+// ownScalars returns the scalars that a schema's own constraints allow.
 func (c *compiler) ownScalars(s *schema) (scalars, error) {
 	out := noScalars
 	out.null = s.types&nullType != 0
@@ -238,7 +238,7 @@ func (c *compiler) ownStrings(s *schema) (stringSet, error) {
 	return out, nil
 }
 
-// pattern is the texts that a regular expression finds itself in.
+// pattern returns the texts that contain a match of a regular expression.
 func (c *compiler) pattern(text, path string) (stringSet, error) {
 	if e, ok := c.patterns[text]; ok {
 		return e, nil

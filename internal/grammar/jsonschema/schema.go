@@ -1,6 +1,6 @@
 package jsonschema
 
-// A typeSet is a set of the types of values.
+// A typeSet is a set of JSON types.
 type typeSet uint8
 
 const (
@@ -18,20 +18,20 @@ var typeNames = map[string]typeSet{
 	"string": stringType, "array": arrayType, "object": objectType,
 }
 
-// A schema is one, read. Absent bounds are nil.
+// A schema is a parsed schema. Absent bounds are nil.
 type schema struct {
-	id    int // counts schemas in the order in which they are read
+	id    int // numbers schemas in the order of reading
 	path  string
 	never bool // the schema false; true has no keywords
-	// rulesLast says that keywords such as allOf stand before properties.
+	// rulesLast says that $ref, allOf, anyOf or oneOf comes before properties in the text.
 	rulesLast bool
 	// draftContains says that contains evaluates the items that satisfy it.
 	draftContains bool
 
 	ref *schema // also $dynamicRef and $recursiveRef
 
-	types   typeSet // allTypes without the keyword
-	integer bool    // numbers only where whole
+	types   typeSet // allTypes if the keyword is absent
+	integer bool    // numbers must be integers
 	enum    *enumeration
 
 	allOf, anyOf, oneOf []*schema
@@ -41,9 +41,9 @@ type schema struct {
 	number *numberRule
 
 	minLength, maxLength *int
-	pattern, format      string // "" without the keyword; pattern with patternPath
+	pattern, format      string // "" if absent; see hasPattern
 	hasPattern           bool
-	oldHost              bool // hostname is that of drafts 4 and 6
+	oldHost              bool // hostname has the meaning of drafts 4 and 6
 
 	items              *itemRule
 	contains           *schema
@@ -62,8 +62,8 @@ type schema struct {
 	unevaluatedProperties        *schema
 }
 
-// An enumeration is the values of enum or const. Those that are arrays or
-// objects are schemas that only they satisfy.
+// An enumeration is the values of enum or const. Each array or object is a schema that only it
+// satisfies.
 type enumeration struct {
 	null, yes, no bool
 	numbers       []decimal
@@ -72,7 +72,7 @@ type enumeration struct {
 	objects       []*schema
 }
 
-// A numberRule is what bounds numbers.
+// A numberRule holds the constraints on numbers.
 type numberRule struct {
 	min, max     *decimal
 	exclusiveMin bool
@@ -81,8 +81,7 @@ type numberRule struct {
 	integer      bool
 }
 
-// An itemRule is prefixItems and items: the goal of each item. A nil rest is
-// any.
+// An itemRule is prefixItems and items. A nil rest allows anything.
 type itemRule struct {
 	prefix []*schema
 	rest   *schema
@@ -93,17 +92,17 @@ type property struct {
 	schema *schema
 }
 
-// A propertyRule is properties, patternProperties and additionalProperties. A
-// nil other is any.
+// A propertyRule is properties, patternProperties and additionalProperties. A nil other allows
+// anything.
 type propertyRule struct {
 	named    []property
 	patterns []property // name is the pattern
 	other    *schema
 
-	index map[string]*schema // of named, made when first asked for
+	index map[string]*schema // of named, built on first use
 }
 
-// find is the schema of a named member, or nil.
+// find returns the schema of a named member, or nil.
 func (r *propertyRule) find(name string) *schema {
 	if r.index == nil {
 		r.index = make(map[string]*schema, len(r.named))

@@ -8,13 +8,12 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A spelling is a way to write texts inside the quotes of a JSON string: to
-// every text belong one or more strings of bytes, which belong to no other. So
-// the sets of spellings of texts are a Boolean algebra like the sets of texts,
-// in which the complement is taken in all.
+// A spelling is a way to write texts inside the quotes of a JSON string. It maps every text to one
+// or more byte strings, which belong to no other text. So the sets of spellings form a Boolean
+// algebra like the sets of texts, with complements relative to all.
 type spelling struct {
 	space *rx.Space
-	plain bool    // every text is written in one way
+	plain bool    // each text has one spelling
 	char  rx.Expr // any one code point
 	all   rx.Expr // any text
 	memo  map[rx.RuneRange]rx.Expr
@@ -29,7 +28,7 @@ func newSpelling(space *rx.Space, plain bool) *spelling {
 
 var shortNames = map[rune]byte{'"': '"', '\\': '\\', '/': '/', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// runes is the spellings of one code point of the ranges.
+// runes returns the spellings of one code point in the ranges.
 func (s *spelling) runes(ranges []rx.RuneRange) rx.Expr {
 	var all []rx.Expr
 	for _, r := range ranges {
@@ -42,7 +41,7 @@ func (s *spelling) runes(ranges []rx.RuneRange) rx.Expr {
 	return s.space.Or(all...)
 }
 
-// run is the spellings of the code points of r, which holds no surrogates.
+// run returns the spellings of the code points of r, which contains no surrogates.
 func (s *spelling) run(r rx.RuneRange) rx.Expr {
 	if e, ok := s.memo[r]; ok {
 		return e
@@ -72,14 +71,14 @@ func (s *spelling) run(r rx.RuneRange) rx.Expr {
 	return e
 }
 
-// units is the spellings with \u of the code points of r.
+// units returns the \u spellings of the code points of r.
 func (s *spelling) units(r rx.RuneRange) rx.Expr {
 	var all []rx.Expr
 	if r.Lo <= 0xffff {
 		all = append(all, s.unit(r.Lo, min(r.Hi, 0xffff)))
 	}
 	for lo := max(r.Lo, 0x10000); lo <= r.Hi; {
-		// A run within one high surrogate, or of as many whole ones as there are.
+		// A run within one high surrogate, or over as many whole high surrogates as possible.
 		block := (lo - 0x10000) / 0x400
 		last := block
 		hi := min(r.Hi, 0x10000+block*0x400+0x3ff)
@@ -96,12 +95,12 @@ func (s *spelling) units(r rx.RuneRange) rx.Expr {
 	return s.space.Or(all...)
 }
 
-// unit is \uXXXX for the numbers from lo to hi.
+// unit returns \uXXXX for the code units from lo to hi.
 func (s *spelling) unit(lo, hi rune) rx.Expr {
 	return s.space.Concat(s.space.Literal(`\u`), s.hex(lo, hi, 4))
 }
 
-// hex is the numbers from lo to hi in so many hexadecimal digits.
+// hex returns the numbers from lo to hi with this many hexadecimal digits.
 func (s *spelling) hex(lo, hi rune, digits int) rx.Expr {
 	if digits == 1 {
 		return s.space.Bytes(rx.BytesOf([]byte("0123456789abcdef"[lo:hi+1] + "0123456789ABCDEF"[lo:hi+1])...))
@@ -121,7 +120,7 @@ func (s *spelling) hex(lo, hi rune, digits int) rx.Expr {
 	return s.space.Or(all...)
 }
 
-// text is the spellings of one text.
+// text returns the spellings of one text.
 func (s *spelling) text(text string) rx.Expr {
 	if s.plain {
 		return s.space.Literal(plainText(text))
@@ -133,10 +132,10 @@ func (s *spelling) text(text string) rx.Expr {
 	return s.space.Concat(parts...)
 }
 
-// not is the spellings of all texts that e has not.
+// not returns the spellings of all texts that are not in e.
 func (s *spelling) not(e rx.Expr) rx.Expr { return s.space.And(s.all, s.space.Not(e)) }
 
-// has says whether e, a set of spellings, has those of text.
+// has reports whether e, a set of spellings, contains those of text.
 func (s *spelling) has(e rx.Expr, text string) bool {
 	plain := plainText(text)
 	for i := 0; i < len(plain); i++ {
@@ -147,8 +146,8 @@ func (s *spelling) has(e rx.Expr, text string) bool {
 	return s.space.Nullable(e)
 }
 
-// plainText is the one spelling of a text in PlainSpelling, without quotes: the
-// shortest, with lower-case hexadecimal digits. Every spelling has it.
+// plainText returns the spelling of a text under PlainSpelling, without quotes: the shortest, with
+// lower-case hexadecimal digits. AnySpelling also has it.
 func plainText(text string) string {
 	if strings.IndexFunc(text, func(c rune) bool { return c < 0x20 || c == '"' || c == '\\' }) < 0 {
 		return text
@@ -168,7 +167,7 @@ func plainText(text string) string {
 	return out.String()
 }
 
-// quoted puts quotes around spellings.
+// quoted returns e with quotes around it.
 func (s *spelling) quoted(e rx.Expr) rx.Expr {
 	quote := s.space.Literal(`"`)
 	return s.space.Concat(quote, e, quote)

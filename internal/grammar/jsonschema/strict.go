@@ -14,14 +14,13 @@ const (
 	strictLevels     = 10
 	strictNames      = 120_000 // characters of names, enum and const together
 	strictEnums      = 1000    // values of all enums
-	strictLongEnum   = 250     // from so many values on, an enum has
-	strictEnumText   = 15_000  // no more characters than these
+	strictLongEnum   = 250     // an enum with more values than this
+	strictEnumText   = 15_000  // may have at most this many characters
 )
 
-// A StrictError says why a schema is not one of OpenAI's strict mode, as its API
-// says it.
+// A StrictError says how a schema violates OpenAI's strict mode, in the words of its API.
 type StrictError struct {
-	Context []string // the way to the schema
+	Context []string // path to the schema
 	Reason  string
 }
 
@@ -37,16 +36,15 @@ func (e *StrictError) Error() string {
 	return fmt.Sprintf("In context=(%s), %s", context, e.Reason)
 }
 
-// strictUnknown are keywords that strict mode does not permit.
+// strictUnknown are the keywords that strict mode does not permit.
 var strictUnknown = []string{
 	"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames",
 	"minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems", "prefixItems",
 }
 
-// CheckStrict says whether a schema obeys the rules of OpenAI's strict mode:
-// every object names all its properties as required and permits no others, the
-// root is an object, and the limits hold. The error is a *StrictError, or about
-// the text.
+// CheckStrict checks a schema against the rules of OpenAI's strict mode: the root is an object,
+// every object requires all its properties and permits no others, and the limits hold. The error is
+// a *StrictError, or a *SchemaError if the text is not JSON.
 func CheckStrict(schema []byte) error {
 	v, err := parseJSON(schema)
 	if err != nil {
@@ -72,7 +70,7 @@ func (s *strictCheck) fail(format string, args ...any) error {
 	return &StrictError{slices.Clone(s.context), fmt.Sprintf(format, args...)}
 }
 
-// within checks a schema that stands at steps from the one at hand.
+// within checks the schema at these steps below the current one.
 func (s *strictCheck) within(v *value, level int, steps ...string) error {
 	s.context = append(s.context, steps...)
 	err := s.schema(v, level)
@@ -126,7 +124,7 @@ func (s *strictCheck) schema(v *value, level int) error {
 	return nil
 }
 
-// each checks the schemas of an object, and counts their names.
+// each checks the schemas of an object and counts their names.
 func (s *strictCheck) each(v *value, keyword string, level int) error {
 	if v == nil {
 		return nil

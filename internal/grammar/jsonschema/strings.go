@@ -7,12 +7,11 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A stringSet is a set of texts, in the simplest of four forms: all texts of a
-// range of lengths, a list, all texts but those of a list, or an expression over
-// their spellings.
+// A stringSet is a set of texts in the simplest of four forms: all texts in a range of lengths, a
+// list, all texts except a list, or an expression over spellings.
 type stringSet struct {
 	form     setForm
-	min, max int // in code points; max < 0 is no bound
+	min, max int // in code points; max < 0 means no bound
 	list     []string
 	expr     rx.Expr
 }
@@ -37,7 +36,7 @@ func listed(list []string) stringSet {
 	return stringSet{form: formList, list: slices.Compact(list)}
 }
 
-// except is all texts but those of a list.
+// except returns all texts but those of a.
 func except(a stringSet) stringSet {
 	if len(a.list) == 0 {
 		return anyString
@@ -57,7 +56,7 @@ func (a stringSet) isNothing(s *spelling) bool {
 	return false
 }
 
-// has says whether a text is in the set.
+// has reports whether a text is in the set.
 func (a stringSet) has(s *spelling, text string) bool {
 	switch a.form {
 	case formList:
@@ -73,7 +72,7 @@ func (a stringSet) has(s *spelling, text string) bool {
 	return n >= a.min && (a.max < 0 || n <= a.max)
 }
 
-// spelled is the set as an expression.
+// spelled returns the set as an expression.
 func (a stringSet) spelled(s *spelling) rx.Expr {
 	switch a.form {
 	case formList, formExcept:

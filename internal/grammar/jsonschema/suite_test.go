@@ -63,18 +63,19 @@ func readSuite(t testing.TB) []suiteFile {
 	return out
 }
 
-// notAsked are the optional tests that ask for what the package does not set out
-// to do: contentEncoding and contentMediaType are annotations, and a whole number
-// of draft 4 may be written with a fraction of zeros as in later drafts.
+// notAsked are the optional tests beyond the scope of the package: contentEncoding and
+// contentMediaType are annotations, and an integer in draft 4 may be written with a fraction of
+// zeros, as in later drafts.
 var notAsked = map[string]bool{"draft7 optional/content": true, "draft4 optional/zeroTerminatedFloats": true}
 
-// unwritten says that a valid value is one of those that the package's doc says are never written.
+// unwritten reports whether a valid value has a spelling that, by the package's doc, is never
+// written.
 func unwritten(file suiteFile, data string) bool {
 	return strings.HasPrefix(file.name, "optional/format/") && strings.Contains(data, "xn--") ||
 		file.name == "optional/float-overflow" && data == "1e308"
 }
 
-// Every instance of the suite is judged rightly under every schema that compiles.
+// Every instance of the suite is judged correctly under every schema that compiles.
 func TestSuite(t *testing.T) {
 	var report strings.Builder
 	totals := map[string][2]int{}
@@ -152,7 +153,7 @@ func accepts(t testing.TB, g *grammar.Grammar, text []byte) bool {
 	return ok && s.Ends()
 }
 
-// named says that an error is one of the package's kinds.
+// named reports whether an error is one of the package's kinds.
 func named(err error) bool {
 	var unsupported *jsonschema.UnsupportedError
 	var schema *jsonschema.SchemaError
@@ -160,7 +161,7 @@ func named(err error) bool {
 		errors.Is(err, grammar.ErrLimit)
 }
 
-// withDraft adds $schema to a schema without it.
+// withDraft adds $schema to a schema that lacks it.
 func withDraft(schema []byte, draft string) []byte {
 	uri := map[string]string{
 		"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",

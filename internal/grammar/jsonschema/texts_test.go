@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/grammar/jsonschema"
 )
 
-// How valid values may be written.
+// TestTexts checks how valid values may be written.
 func TestTexts(t *testing.T) {
 	object := `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"number"}}},"required":["b"]}`
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// What is certain is known without asking.
+// Bytes that are certain are forced.
 func TestForced(t *testing.T) {
 	g, err := compile([]byte(`{"properties":{"name":{"type":"string"},"kind":{"const":"cat"}},"required":["name","kind"],"additionalProperties":false,"type":"object"}`),
 		jsonschema.Options{Whitespace: jsonschema.CompactWhitespace})

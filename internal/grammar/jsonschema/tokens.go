@@ -10,10 +10,9 @@ const (
 	spaces      = 64 // characters between tokens, in AnyWhitespace
 )
 
-// tokens are the terminals that are not values, with the white space around
-// them.
+// tokens are the JSON tokens that are not values, with the white space around them.
 type tokens struct {
-	inside, before, after rx.Expr // white space: in brackets, before a comma or colon, after it
+	inside, before, after rx.Expr // white space inside brackets; before, after a comma or colon
 
 	leftBrace, rightBrace     grammar.Symbol
 	leftBracket, rightBracket grammar.Symbol
@@ -43,13 +42,14 @@ func newTokens(b *grammar.Builder, w Whitespace) *tokens {
 	return t
 }
 
-// key is the text before a member's value: lead, its name, spelled with quotes,
-// and a colon.
+// key returns the text before a member's value: the separator, the name with its quotes, and a
+// colon.
 func (t *tokens) key(s *rx.Space, name rx.Expr, first bool) rx.Expr {
 	return s.Concat(t.lead(s, first), name, t.before, s.Literal(":"), t.after)
 }
 
-// lead is what stands before a member or an item: a comma if it is not the first.
+// lead returns the text before a member or an item: white space, with a comma if it is not the
+// first.
 func (t *tokens) lead(s *rx.Space, first bool) rx.Expr {
 	if first {
 		return t.inside

@@ -1,7 +1,7 @@
 package jsonschema
 
-// withUnevaluated adds to each alternative that what it has not evaluated
-// satisfies the schema rest.
+// withUnevaluated adds to each alternative that all unevaluated members or items satisfy the schema
+// rest.
 func (x *expansion) withUnevaluated(alts []alternative, rest *schema) ([]alternative, error) {
 	var out []alternative
 	for _, alt := range alts {
@@ -22,7 +22,8 @@ func (x *expansion) withUnevaluated(alts []alternative, rest *schema) ([]alterna
 	return x.reduced(out)
 }
 
-// restRule is the demand that what is not evaluated satisfies rest.
+// restRule returns the atom that requires unevaluated members or items to satisfy rest. It returns
+// false if all are evaluated.
 func (x *expansion) restRule(e *evaluated, rest *schema) (atom, bool) {
 	if e == nil {
 		e = &evaluated{}
@@ -57,8 +58,8 @@ func (x *expansion) restRule(e *evaluated, rest *schema) (atom, bool) {
 	return atom{kind: itemsAre, items: rule}, true
 }
 
-// notUnevaluated is the values of the schema without unevaluatedProperties or
-// unevaluatedItems in which one that was not evaluated breaks that keyword.
+// notUnevaluated returns the alternatives in which an unevaluated member or item violates
+// unevaluatedProperties or unevaluatedItems, while the rest of the schema holds.
 func (x *expansion) notUnevaluated() ([]alternative, error) {
 	alts, err := x.body()
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A set of more values than this never runs out.
+// maxListedValues is the most values that are listed. A larger set counts as infinite.
 const maxListedValues = 2000
 
-// The most values times places that are matched.
+// maxMatching bounds the values times positions that are matched.
 const maxMatching = 10_000
 
-// A scalarValue is one scalar; equal values are == .
+// A scalarValue is one scalar. Equal values are equal under ==.
 type scalarValue struct {
 	kind   kind
 	truth  bool
@@ -22,15 +22,15 @@ type scalarValue struct {
 	number decimal
 }
 
-// place is what may stand at one place of an array without equal items.
+// A uniquePlace is the values for one position of an array with unique items.
 type uniquePlace struct {
 	goal   *goal
 	values []scalarValue
 	finite bool
 }
 
-// checkUnique finds what may stand at each place, when the goals are built. Only
-// items that are scalars are told apart.
+// checkUnique computes the values for each position once the goals are built. Only scalar items are
+// supported.
 func (c *compiler) checkUnique(f *arrayForm) error {
 	refuse := func(reason string) error { return &UnsupportedError{"uniqueItems", f.uniquePath, reason} }
 	if len(f.counts) > 0 {
@@ -55,7 +55,7 @@ func (c *compiler) checkUnique(f *arrayForm) error {
 	return nil
 }
 
-// valuesOf lists scalars, if they are few.
+// valuesOf lists scalars. It returns false if there are too many.
 func (c *compiler) valuesOf(s scalars) ([]scalarValue, bool) {
 	var out []scalarValue
 	if s.null {
@@ -81,13 +81,13 @@ func (c *compiler) valuesOf(s scalars) ([]scalarValue, bool) {
 	return out, ok
 }
 
-// uniqueState is the items read.
+// A uniqueState is the items read so far.
 type uniqueState struct {
 	n    int
 	used map[scalarValue]bool
 }
 
-// with is the state after one more item.
+// with returns the state after one more item.
 func (s uniqueState) with(v scalarValue) uniqueState {
 	used := make(map[scalarValue]bool, len(s.used)+1)
 	for old := range s.used {
@@ -97,9 +97,9 @@ func (s uniqueState) with(v scalarValue) uniqueState {
 	return uniqueState{s.n + 1, used}
 }
 
-// uniqueAlive says whether an array can be completed: whether there are values
-// left for the items that it must have. It is a matching of places and values, or
-// a count where all places are alike.
+// uniqueAlive reports whether an array can be completed: whether enough values are left for the
+// required items. It computes a bipartite matching of positions and values, or a count once all
+// positions are alike.
 func (f *arrayForm) uniqueAlive(s uniqueState) bool {
 	if f.max >= 0 && f.max < max(f.min, s.n) {
 		return false
@@ -121,7 +121,7 @@ func (f *arrayForm) uniqueAlive(s uniqueState) bool {
 	return true
 }
 
-// left is how many values there are for the next item.
+// left returns the number of values left for the next item.
 func (f *arrayForm) left(s uniqueState) int {
 	n := 0
 	for _, v := range f.placeAt(s.n).values {
@@ -132,7 +132,7 @@ func (f *arrayForm) left(s uniqueState) int {
 	return n
 }
 
-// assign finds a value for place i, and other ones for those whose values it takes.
+// assign finds a value for position i. It moves positions that hold the value to others if it must.
 func (f *arrayForm) assign(s uniqueState, i int, holds map[scalarValue]int, tried map[scalarValue]bool) bool {
 	for _, v := range f.placeAt(i).values {
 		if tried[v] || s.used[v] {
@@ -150,7 +150,7 @@ func (f *arrayForm) assign(s uniqueState, i int, holds map[scalarValue]int, trie
 
 func (f *arrayForm) placeAt(i int) *uniquePlace { return &f.places[min(i, len(f.places)-1)] }
 
-// more says whether another item may follow, and the array be completed then.
+// more reports whether another item may follow such that the array can still be completed.
 func (f *arrayForm) more(s uniqueState) bool {
 	place := f.placeAt(s.n)
 	if place.goal == nil || !place.goal.inhabited || f.max >= 0 && s.n >= f.max {
@@ -162,11 +162,11 @@ func (f *arrayForm) more(s uniqueState) bool {
 	return !place.finite || f.left(s) > 0
 }
 
-// uniqueItems is the rules for the items of an array no two of which are equal.
+// uniqueItems returns the rules for the items of an array with unique items.
 func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
 	b := c.b
 	if s.n > 0 {
-		b = b.Fork() // the rules of a text are collected with it
+		b = b.Fork() // these rules are garbage collected with the text
 	}
 	var out [][]grammar.Symbol
 	if s.n >= f.min {
@@ -180,7 +180,7 @@ func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
 	return rule
 }
 
-// uniqueItem is one more item and what follows it.
+// uniqueItem returns one more item and what follows it.
 func (c *compiler) uniqueItem(b *grammar.Builder, f *arrayForm, s uniqueState) grammar.Symbol {
 	lead := c.lead(c.space, s.n == 0)
 	var fits []rx.Expr
@@ -191,7 +191,7 @@ func (c *compiler) uniqueItem(b *grammar.Builder, f *arrayForm, s uniqueState) g
 	if fits == nil {
 		all := f.placeAt(s.n).goal.scalars
 		if all.numbers.form != formList {
-			// Without exponents, so that equal numbers are known as such.
+			// Without exponents, so that the rules recognize equal numbers.
 			all.numbers = numberSet{form: formExpr, expr: c.space.And(c.numbers.value(all.numbers), c.numbers.decimals), integer: all.numbers.integer}
 		}
 		e = c.space.Or(c.lexemesOf(all)...)
@@ -210,12 +210,11 @@ func (c *compiler) uniqueItem(b *grammar.Builder, f *arrayForm, s uniqueState) g
 	})
 }
 
-// candidates is the values that may come next and leave enough for the rest, of
-// a finite set.
+// candidates returns the values of a finite set that may come next and leave enough for the rest.
 func (f *arrayForm) candidates(s uniqueState) []scalarValue {
 	place := f.placeAt(s.n)
 	var out []scalarValue
-	alike := s.n >= len(f.places)-1 // then each leaves as many as the others
+	alike := s.n >= len(f.places)-1 // then every value leaves equally many
 	for _, v := range place.values {
 		if place.finite && !s.used[v] && (alike || f.uniqueAlive(s.with(v))) {
 			out = append(out, v)
@@ -235,7 +234,7 @@ func scalarOf(v *value) scalarValue {
 	return out
 }
 
-// textsOf is all texts of a value.
+// textsOf returns all texts of a value.
 func (c *compiler) textsOf(v scalarValue) rx.Expr {
 	switch {
 	case v.kind == nullKind:

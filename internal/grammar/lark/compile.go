@@ -16,24 +16,24 @@ type compiler struct {
 	terms   map[string]*term // terminals by name
 	rules   map[string]int   // rules by name
 	bodies  []*definition    // of the rules
-	ignored rx.Expr          // what may stand behind a lexeme; Empty is nothing
+	ignored rx.Expr          // text allowed after each lexeme; Empty if none
 	leaves  []*leaf
-	lazy    bool // one of the leaves is lazy
+	lazy    bool // whether any leaf is lazy
 }
 
-// A leaf is one use of a lexeme, or of something that is not one, in a rule.
+// A leaf is one use of a lexeme, or of another symbol, in a rule.
 type leaf struct {
 	at     int
 	expr   rx.Expr
 	size   int
 	lazy   bool
-	symbol grammar.Symbol // if not zero, what it is instead
-	token  bool           // the symbol is one for tokens
+	symbol grammar.Symbol // if not zero, used instead of expr
+	token  bool           // whether symbol matches tokens
 }
 
 // A part is a piece of a rule's body.
 type part struct {
-	kind      kind // kindCat, kindAlt, kindRepeat; kindName is a rule; kindString a leaf
+	kind      kind // kindCat, kindAlt or kindRepeat; kindName for a rule; kindString for a leaf
 	subs      []*part
 	low, high int
 	rule      int
@@ -73,14 +73,14 @@ func (c *compiler) compile(definitions []*definition, ignored []*expr) ([]ebnf.R
 		rules[i] = ebnf.Rule{Name: c.bodies[i].name, Body: c.node(p)}
 	}
 	if c.options.initialSkip {
-		c.rules["start"] = len(rules) // one that no rule refers to
+		c.rules["start"] = len(rules) // a new rule to which no other refers
 		c.bodies = append(c.bodies, c.bodies[start])
 		rules = append(rules, ebnf.Rule{Name: "start", Body: ebnf.Cat(ebnf.Lexeme(c.ignored, 1), ebnf.Ref(start))})
 	}
 	return rules, c.s.Err()
 }
 
-// ignore makes the set of what may stand behind a lexeme.
+// ignore sets c.ignored, the text allowed after each lexeme.
 func (c *compiler) ignore(list []*expr) error {
 	var exprs []rx.Expr
 	for _, n := range list {
@@ -114,7 +114,7 @@ func (c *compiler) body(d *definition) (*part, error) {
 		}
 		e, size = c.s.Concat(e, end), size+more
 	}
-	// As few bytes as possible: no beginning of it is one of e too.
+	// As few bytes as possible: exclude texts with a proper prefix in e.
 	longer := c.s.Concat(e, c.s.Bytes(rx.AllBytes), rx.Anything)
 	c.lazy = true
 	return c.leaf(&leaf{at: d.at, expr: c.s.And(e, c.s.Not(longer)), size: 2 * size, lazy: true})

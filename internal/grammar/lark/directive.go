@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// directive reads a statement that begins with %.
+// directive parses a statement that begins with %.
 func (p *parser) directive() error {
 	at := p.pos
 	p.pos++
@@ -30,7 +30,7 @@ func (p *parser) directive() error {
 	}
 }
 
-// imports reads common.NAME -> ALIAS or common (A, B).
+// imports parses common.NAME -> ALIAS or common (A, B).
 func (p *parser) imports(at int) error {
 	p.space()
 	module := p.name()
@@ -88,7 +88,7 @@ func (p *parser) importOne(at int, name, alias string) error {
 	return nil
 }
 
-// json reads a JSON value that begins here.
+// json returns the JSON value at the current position.
 func (p *parser) json() (string, error) {
 	p.blank()
 	d := json.NewDecoder(strings.NewReader(p.text[p.pos:]))
@@ -100,7 +100,7 @@ func (p *parser) json() (string, error) {
 	return string(raw), nil
 }
 
-// embedded reads %json {...} or %regex {...}.
+// embedded parses %json {...} or %regex {...}.
 func (p *parser) embedded() (*expr, error) {
 	at := p.pos
 	p.pos++
@@ -116,7 +116,7 @@ func (p *parser) embedded() (*expr, error) {
 	return &expr{kind: k, at: at, text: text}, err
 }
 
-// setOptions reads the JSON behind %llguidance.
+// setOptions parses the JSON after %llguidance.
 func (p *parser) setOptions() error {
 	p.space()
 	at := p.pos

@@ -1,17 +1,17 @@
-// Package lark reads the notation of grammars that llguidance documents, a
-// variant of that of the Python library Lark:
+// Package lark parses the grammar notation that llguidance documents, a variant of the notation of
+// the Python library Lark:
 //
 //	start: item ("," item)*
 //	item: NAME | %json {"type": "integer"} | <|special|>
 //	NAME: /[a-z]+/ & ~("if" | "else")
 //	%ignore /[ \t]+/
 //
-// Names of rules are lower case, those of terminals upper case. A terminal is one
-// lexeme; what %ignore names may stand behind every lexeme of a rule.
+// Names of rules are lower case, names of terminals upper case. A terminal is one lexeme. Text that
+// %ignore names may follow every lexeme of a rule.
 //
-// The language is that of the rules, with one rule of its own for [lazy] and
-// [suffix]: where a lazy lexeme and another may begin, the other ends before a
-// text that the lazy one is has gone by.
+// The language is that of the rules, with one addition for [lazy] and [suffix]: if a lazy lexeme
+// and another may begin at the same position, the other must not contain a complete text of the
+// lazy one at its beginning.
 package lark
 
 import (
@@ -29,21 +29,21 @@ const (
 	maxText   = 1 << 20
 	maxDepth  = 200
 	maxCount  = 1 << 24
-	maxTokens = 4096 // numbers in one <[...]>
-	maxLeaves = 2000 // lexemes of a grammar with lazy ones
+	maxTokens = 4096 // tokens in one <[...]>
+	maxLeaves = 2000 // uses of lexemes in a grammar with lazy ones
 )
 
-// Options are what the caller brings.
+// Options are the notations that the caller supports.
 type Options struct {
-	// JSON makes the symbol of %json. Without it %json is an error.
+	// JSON makes the symbol of %json. If it is nil, %json is an error.
 	JSON func(schema []byte) (grammar.Symbol, error)
 }
 
-// An Error says what is wrong with a grammar, where, and what would work.
+// An Error says what is wrong with a grammar, where, and how to fix it.
 type Error struct {
 	Line, Column int // from 1; the column in bytes
 	Problem      string
-	Err          error // nil, or what a part of another notation failed with
+	Err          error // nil, or the error of an embedded notation
 }
 
 func (e *Error) Error() string {
@@ -52,8 +52,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Compile returns the symbol of the rule start. An error is an *Error, or the
-// builder's where the grammar is too large.
+// Compile returns the symbol of the rule start. The error is an *Error, or the builder's if the
+// grammar is too large.
 func Compile(b *grammar.Builder, text string, o Options) (grammar.Symbol, error) {
 	f := &file{text: text}
 	p := &parser{file: f, defined: map[string]int{}}
@@ -89,7 +89,7 @@ func (f *file) problem(at int, text string) *Error {
 	}
 }
 
-// wrap is errorf of an error of another notation.
+// wrap returns an Error at a position for an error of an embedded notation.
 func (f *file) wrap(at int, what string, err error) error {
 	e := f.problem(at, fmt.Sprintf("%s: %v", what, err))
 	e.Err = err

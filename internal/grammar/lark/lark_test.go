@@ -8,7 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// compile takes %json "text" for the text, and for {} an object without members.
+// compile compiles a grammar. %json matches the JSON itself, without surrounding quotes; false is
+// an error.
 func compile(text string) (*grammar.Grammar, error) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	symbol, err := Compile(b, text, Options{JSON: func(schema []byte) (grammar.Symbol, error) {

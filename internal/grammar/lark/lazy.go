@@ -6,17 +6,17 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A lazy lexeme ends as soon as it can, and so must what may begin where it
-// begins: else a text could go past the end of the lazy one as something else.
-// This file finds out which leaves may begin at one place, without regard to how
-// rules are nested, and takes from them what the lazy ones forbid.
+// A lazy lexeme ends as soon as it can. So must any lexeme that may begin at the same position, or
+// a text could pass the end of the lazy lexeme as something else. This file finds the leaves that
+// may begin at one position, regardless of the nesting of rules, and subtracts from them what the
+// lazy ones forbid.
 
-// A leafSet is a set of leaves.
+// A leafSet is a set of leaves, as bits.
 type leafSet []uint64
 
 func (s leafSet) add(i int) { s[i/64] |= 1 << (i % 64) }
 
-// join adds o to s and reports whether that made a difference.
+// join adds o to s and reports whether s changed.
 func (s leafSet) join(o leafSet) bool {
 	changed := false
 	for i, w := range o {
@@ -34,19 +34,19 @@ func (s leafSet) each(visit func(i int)) {
 	}
 }
 
-// places are what may begin a rule and what may stand behind it and each leaf.
+// places holds the leaves that may begin each rule and those that may follow each rule and leaf.
 type places struct {
 	c        *compiler
 	nullable []bool
 	first    []leafSet
 	after    []leafSet
-	follow   []leafSet // of leaves
+	follow   []leafSet // for leaves
 	changed  bool
 }
 
 func (p *places) empty() leafSet { return make(leafSet, (len(p.c.leaves)+63)/64) }
 
-// separate takes from the leaves what lazy ones forbid.
+// separate subtracts from the leaves what lazy ones forbid.
 func (c *compiler) separate(rules []*part, start int) error {
 	if len(c.leaves) > maxLeaves {
 		return c.errorf(0, "the grammar has a lazy rule and %d uses of lexemes; at most %d work", len(c.leaves), maxLeaves)
@@ -100,7 +100,7 @@ func (c *compiler) separate(rules []*part, start int) error {
 	return nil
 }
 
-// forbid takes from leaf i what the lazy leaves have come to their end in.
+// forbid subtracts from leaf i the texts in which one of the lazy leaves has already ended.
 func (c *compiler) forbid(i int, lazy leafSet, originals []rx.Expr) error {
 	l := c.leaves[i]
 	var err error
@@ -109,7 +109,7 @@ func (c *compiler) forbid(i int, lazy leafSet, originals []rx.Expr) error {
 			return
 		}
 		past := c.s.Concat(originals[z], rx.Anything)
-		if l.lazy { // both may end at once
+		if l.lazy { // both may end at the same byte
 			past = c.s.Concat(originals[z], c.s.Bytes(rx.AllBytes), rx.Anything)
 		}
 		switch {
@@ -130,7 +130,7 @@ func (c *compiler) forbid(i int, lazy leafSet, originals []rx.Expr) error {
 	return err
 }
 
-// begin returns the leaves that may begin a part, and whether it may be empty.
+// begin returns the leaves that may begin a part, and whether the part may be empty.
 func (p *places) begin(n *part) (leafSet, bool) {
 	first := p.empty()
 	switch n.kind {
@@ -163,7 +163,7 @@ func (p *places) begin(n *part) (leafSet, bool) {
 	return f, null || n.low == 0
 }
 
-// behind adds to what may follow the leaves of a part, where next may follow it.
+// behind records in the follow sets of the leaves of n that next may follow n.
 func (p *places) behind(n *part, next leafSet) {
 	switch n.kind {
 	case kindString:

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// string reads "text", "text"i or "a".."z".
+// string parses "text", "text"i or "a".."z".
 func (p *parser) string() (*expr, error) {
 	at := p.pos
 	text, err := p.quoted()
@@ -46,7 +46,7 @@ func (p *parser) string() (*expr, error) {
 var escapes = map[byte]rune{'n': '\n', 'r': '\r', 't': '\t', 'f': '\f', 'v': '\v', 'a': '\a', 'b': '\b', '0': 0,
 	'\\': '\\', '"': '"', '\'': '\'', '/': '/'}
 
-// quoted reads "text".
+// quoted parses "text".
 func (p *parser) quoted() (string, error) {
 	at := p.pos
 	if p.ahead("'") {
@@ -93,7 +93,7 @@ func (p *parser) quoted() (string, error) {
 	}
 }
 
-// regex reads /text/flags.
+// regex parses /text/flags.
 func (p *parser) regex() (*expr, error) {
 	at := p.pos
 	p.pos++
@@ -121,7 +121,7 @@ func (p *parser) regex() (*expr, error) {
 	return n, nil
 }
 
-// token reads <text>, <[1,5-7]>, <[^1]> or <[*]>.
+// token parses <text>, <[1,5-7]>, <[^1]> or <[*]>.
 func (p *parser) token() (*expr, error) {
 	at := p.pos
 	end := strings.IndexAny(p.text[at:], ">\n")

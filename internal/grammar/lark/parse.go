@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// A parser reads the text from left to right. A statement ends with its line,
-// but for brackets and a next line that begins with |.
+// A parser parses the text from left to right. A statement ends with its line, unless brackets are
+// open or the next line begins with |.
 type parser struct {
 	*file
 	pos         int
 	depth       int // of recursion
-	inside      int // brackets that are open
+	inside      int // number of open brackets
 	definitions []*definition
 	defined     map[string]int
 	ignored     []*expr
@@ -61,7 +61,7 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// shown is the next character as errors show it.
+// shown returns the next character for error messages.
 func (p *parser) shown() string {
 	if !p.more() {
 		return "end"
@@ -73,8 +73,7 @@ func (p *parser) shown() string {
 	return strconv.QuoteRune(r)
 }
 
-// space skips white space and comments within a line, and inside of brackets
-// line ends.
+// space skips white space and comments within a line. Inside brackets it also skips line ends.
 func (p *parser) space() {
 	for p.more() {
 		switch {
@@ -99,7 +98,7 @@ func (p *parser) blank() {
 	p.inside--
 }
 
-// carriesOn skips to the next line where that begins with |.
+// carriesOn skips to the next line if that line begins with |.
 func (p *parser) carriesOn() {
 	back := p.pos
 	if p.blank(); !p.ahead("|") {
@@ -107,7 +106,7 @@ func (p *parser) carriesOn() {
 	}
 }
 
-// name reads a name; it is empty where none stands here.
+// name parses a name. It returns "" if the text continues otherwise.
 func (p *parser) name() string {
 	begin := p.pos
 	for p.more() {
@@ -126,9 +125,9 @@ func (p *parser) name() string {
 	return name
 }
 
-// definition reads name: body, with what may stand around the name.
+// definition parses name: body, with modifiers and attributes of the name.
 func (p *parser) definition() error {
-	for p.accept("?") || p.accept("!") { // what a syntax tree shows
+	for p.accept("?") || p.accept("!") { // modifiers of the syntax tree, without effect here
 	}
 	d := &definition{at: p.pos}
 	d.name = p.name()
@@ -171,7 +170,7 @@ func (p *parser) define(d *definition) {
 	p.definitions = append(p.definitions, d)
 }
 
-// attributes reads [lazy, suffix="...", ...] behind the name of a rule.
+// attributes parses [lazy, suffix="...", ...] after the name of a rule.
 func (p *parser) attributes(d *definition) error {
 	open := p.pos
 	p.pos++
@@ -197,7 +196,7 @@ func (p *parser) attributes(d *definition) error {
 			}
 		}
 		switch key {
-		case "capture", "stop_capture": // what else is told about the text
+		case "capture", "stop_capture": // report text to the caller and do not change the language
 		case "lazy":
 			d.lazy = true
 		case "suffix":
@@ -241,7 +240,7 @@ func (p *parser) alternatives() (*expr, error) {
 		}
 		subs = append(subs, n)
 		p.space()
-		if p.accept("->") { // how a syntax tree calls it
+		if p.accept("->") { // a name in the syntax tree, without effect here
 			p.space()
 			if p.name() == "" {
 				return nil, p.errorf(p.pos, "a name follows ->")
@@ -300,7 +299,7 @@ func (p *parser) sequence() (*expr, error) {
 	}
 }
 
-// prefixed reads a value with ~ before it, or none.
+// prefixed parses a value with any number of ~ before it.
 func (p *parser) prefixed() (*expr, error) {
 	at := p.pos
 	if !p.accept("~") {
@@ -315,7 +314,7 @@ func (p *parser) prefixed() (*expr, error) {
 	return &expr{kind: kindNot, at: at, subs: []*expr{n}}, err
 }
 
-// value reads a group, a string, a range, a regular expression, a name, a token or %json.
+// value parses a group, a string, a range, a regular expression, a name, a token, %json or %regex.
 func (p *parser) value() (*expr, error) {
 	at := p.pos
 	if !p.more() {

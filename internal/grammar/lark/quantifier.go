@@ -2,7 +2,7 @@ package lark
 
 import "strconv"
 
-// repeated reads the quantifiers behind n: * + ? {m,n} and ~ m..n.
+// repeated parses the quantifiers after n: * + ? {m,n} and ~ m..n.
 func (p *parser) repeated(n *expr) (*expr, error) {
 	for depth := 0; ; depth++ {
 		p.space()
@@ -29,7 +29,7 @@ func (p *parser) repeated(n *expr) (*expr, error) {
 	}
 }
 
-// countFollows reports whether a ~ is a count and not a complement.
+// countFollows reports whether a ~ begins a count rather than a complement.
 func (p *parser) countFollows() bool {
 	back := p.pos
 	defer func() { p.pos = back }()
@@ -40,7 +40,7 @@ func (p *parser) countFollows() bool {
 	return p.more() && '0' <= p.text[p.pos] && p.text[p.pos] <= '9'
 }
 
-// counts reads {m}, {m,}, {m,n}, {,n}, ~m or ~m..n.
+// counts parses {m}, {m,}, {m,n}, {,n}, ~m or ~m..n.
 func (p *parser) counts() (low, high int, err error) {
 	at := p.pos
 	braces := p.accept("{")

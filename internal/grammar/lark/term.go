@@ -14,14 +14,14 @@ import (
 // A term is a terminal.
 type term struct {
 	body *expr
-	open bool // being made: to meet it again is recursion
+	open bool // in progress: reaching it again means recursion
 	done bool
 	expr rx.Expr
 	size int
 }
 
-// term is the set of texts of an expression of a terminal, and its size. deep
-// bounds how deep terminals refer to others.
+// term returns the set of texts of an expression in a terminal, and its size. deep is the depth of
+// references between terminals, which is bounded.
 func (c *compiler) term(n *expr, deep int) (rx.Expr, int, error) {
 	if deep > 4*maxDepth {
 		return 0, 0, c.errorf(n.at, "terminals are nested too deep")
@@ -63,14 +63,13 @@ func (c *compiler) term(n *expr, deep int) (rx.Expr, int, error) {
 	case kindAnd:
 		return c.s.And(parts...), size, nil
 	case kindNot:
-		// Text stays text: the complement among all of UTF-8.
+		// The complement stays within valid UTF-8.
 		return c.s.And(c.s.Repeat(c.s.Runes(everything), 0, -1), c.s.Not(parts[0])), size, nil
 	}
 	return c.s.Repeat(parts[0], n.low, n.high), size, nil
 }
 
-// pattern is the set of a regular expression. Where it fails, the place is that
-// in the grammar.
+// pattern returns the set of a regular expression. Error positions refer to the grammar's text.
 func (c *compiler) pattern(n *expr, text string) (rx.Expr, int, error) {
 	e, err := pattern.Parse(c.s, text, pattern.Options{Dialect: pattern.Common, Flags: n.flags})
 	var bad *pattern.Error
@@ -103,7 +102,7 @@ func (c *compiler) named(n *expr, deep int) (rx.Expr, int, error) {
 	return t.expr, t.size, nil
 }
 
-// substring is the set of %regex: runs of chunks, words or characters.
+// substring returns the set of %regex: runs of consecutive chunks, words or characters.
 func (c *compiler) substring(n *expr) (rx.Expr, int, error) {
 	d := json.NewDecoder(strings.NewReader(n.text))
 	d.DisallowUnknownFields()
@@ -131,7 +130,7 @@ func (c *compiler) substring(n *expr) (rx.Expr, int, error) {
 	if o.Chars != nil {
 		chunks = strings.Split(*o.Chars, "")
 	}
-	// Behind chunk i stands nothing or chunk i+1 and what may follow that.
+	// After chunk i comes nothing, or chunk i+1 and what may follow it.
 	after, all := rx.Empty, []rx.Expr{rx.Empty}
 	for i := len(chunks) - 1; i >= 0; i-- {
 		run := c.s.Concat(c.s.Literal(chunks[i]), after)
@@ -141,8 +140,8 @@ func (c *compiler) substring(n *expr) (rx.Expr, int, error) {
 	return c.s.Or(all...), len(n.text), nil
 }
 
-// words divides a text into runs of letters, digits and underscores, and the
-// characters between them.
+// words splits a text into runs of letters, digits and underscores, and the single characters
+// between them.
 func words(text string) []string {
 	var out []string
 	inWord := false

@@ -1,22 +1,22 @@
 package lark
 
-// A kind is what an expression of the notation is.
+// A kind is the kind of an expression.
 type kind byte
 
 const (
-	kindCat     kind = iota // subs, one after another
+	kindCat     kind = iota // subs in sequence
 	kindAlt                 // one of subs
-	kindAnd                 // all of subs: terminals only
-	kindNot                 // not subs[0]: terminals only
+	kindAnd                 // all of subs; in terminals only
+	kindNot                 // not subs[0]; in terminals only
 	kindRepeat              // subs[0], low to high times
-	kindString              // text, with flags "i" in any case
-	kindRange               // one of lo to hi
+	kindString              // text; flags "i" ignores case
+	kindRange               // a character from lo to hi
 	kindRegex               // text with flags
 	kindName                // a rule or a terminal
 	kindSpecial             // a special token by its text
-	kindTokens              // one of ids, or with negate any other
-	kindJSON                // text is a schema
-	kindSubs                // text is the JSON behind %regex
+	kindTokens              // one of ids, or any other token if negate
+	kindJSON                // text is a JSON schema
+	kindSubs                // text is the JSON after %regex
 )
 
 // An expr is an expression.
@@ -24,7 +24,7 @@ type expr struct {
 	kind      kind
 	at        int // byte offset
 	subs      []*expr
-	low, high int // high < 0: without bound
+	low, high int // high < 0 means no bound
 	text      string
 	flags     string
 	lo, hi    rune
@@ -32,19 +32,19 @@ type expr struct {
 	negate    bool
 }
 
-// A definition is that of a rule or a terminal.
+// A definition defines a rule or a terminal.
 type definition struct {
 	name   string
 	at     int
 	body   *expr
 	lazy   bool
-	suffix *expr // nil: none
+	suffix *expr // nil if there is none
 }
 
-// options are those of %llguidance that change the language.
+// options are the options of %llguidance that change the language.
 type options struct {
-	initialSkip bool // what is ignored may begin the text
-	skipOnce    bool // it is not repeated
+	initialSkip bool // ignored text may begin the text
+	skipOnce    bool // ignored text occurs at most once after a lexeme
 }
 
 // isTerminal reports whether a name is that of a terminal.

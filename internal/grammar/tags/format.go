@@ -18,8 +18,8 @@ func (r *reader) format(at place, raw json.RawMessage) ([][]grammar.Symbol, erro
 	return r.into(at, raw, nil)
 }
 
-// into returns the alternatives of a format with one of ends behind it, if there
-// are ends. They are a part of what free text at the end of the format stops at.
+// into returns the alternatives of a format, followed by one of ends if there are any. Free text at
+// the end of the format stops at the ends.
 func (r *reader) into(at place, raw json.RawMessage, ends []string) ([][]grammar.Symbol, error) {
 	if at.depth > maxDepth {
 		return nil, fail(at, "formats are nested deeper than %d", maxDepth)
@@ -49,7 +49,7 @@ func (r *reader) into(at place, raw json.RawMessage, ends []string) ([][]grammar
 	return [][]grammar.Symbol{slices.Concat([]grammar.Symbol{r.rule(all)}, r.literals(ends))}, nil
 }
 
-// closed is a format that knows its own end.
+// closed returns the alternatives of a format that has an end of its own.
 func (r *reader) closed(at place, kind string, raw json.RawMessage) ([][]grammar.Symbol, error) {
 	switch kind {
 	case "const_string":

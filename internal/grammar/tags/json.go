@@ -10,36 +10,35 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// Bounds of tags in JSON.
+// Bounds of structural tags in JSON: bytes of text, and depth of formats.
 const (
 	maxText  = 4 << 20
 	maxDepth = 100
 )
 
-// Options are the notations that tags may hold. Where one is nil, its format is
-// an error.
+// Options are the notations that tags may embed. If one is nil, its format is an error.
 type Options struct {
 	Schema  func(schema []byte, anyOrder bool) (grammar.Symbol, error)
 	Grammar func(text string) (grammar.Symbol, error)
 
-	// Special reports whether a text is that of one special token of the
-	// vocabulary. Where begins and ends hold such, the token stands for it.
+	// Special reports whether a text is that of one special token of the vocabulary. In the begin
+	// and end of a tag, the token stands for the text.
 	Special func(text string) bool
 }
 
-// An Error says what is wrong with tags in JSON, and where.
+// An Error says what is wrong with structural tags in JSON, and where.
 type Error struct {
-	Path    string // as in format.tags[0].content
+	Path    string // for example format.tags[0].content
 	Problem string
-	Err     error // nil, or what a notation inside failed with
+	Err     error // nil, or the error of an embedded notation
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("structural_tag: %s: %s", e.Path, e.Problem) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Compile returns the symbol of {"type": "structural_tag", "format": {...}} or
-// of the older form with "structures" and "triggers".
+// Compile returns the symbol of {"type": "structural_tag", "format": {...}}, or of the older form
+// with "structures" and "triggers".
 func Compile(b *grammar.Builder, text []byte, o Options) (grammar.Symbol, error) {
 	r := &reader{maker: maker{b: b, s: b.Space(), special: o.Special}, o: o}
 	if len(text) > maxText {
@@ -90,12 +89,12 @@ func Compile(b *grammar.Builder, text []byte, o Options) (grammar.Symbol, error)
 	return r.rule(all), b.Space().Err()
 }
 
-// A place is where in the JSON a format stands, and in what.
+// A place is the position of a format in the JSON, with its context.
 type place struct {
 	path   string
 	depth  int
-	ends   []string // ends of tags around it: free text does not hold them
-	tokens tokenSet // those that are tokens
+	ends   []string // ends of the enclosing tag, which free text must not contain
+	tokens tokenSet // ends that are tokens
 }
 
 func (p place) in(format string, args ...any) place {
@@ -119,7 +118,7 @@ func wrap(at place, err error) error {
 	return &Error{Path: at.path, Problem: err.Error(), Err: err}
 }
 
-// strict decodes JSON whose fields must all be known.
+// strict decodes JSON and refuses unknown fields.
 func strict(at place, text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -132,7 +131,7 @@ func strict(at place, text []byte, into any) error {
 	return nil
 }
 
-// A reader makes symbols of formats.
+// A reader turns formats into symbols.
 type reader struct {
 	maker
 	o Options

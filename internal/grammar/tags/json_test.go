@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// options takes a schema {"const": "x"} for the text "x" in quotes, and a grammar
-// for its own text.
+// options returns Options for which a schema {"const": x} matches the text x, and a grammar matches
+// its own text.
 func options(b *grammar.Builder) Options {
 	return Options{
 		Schema: func(schema []byte, anyOrder bool) (grammar.Symbol, error) {
@@ -103,7 +103,7 @@ func TestTokenFormats(t *testing.T) {
 	for _, test := range []struct {
 		format string
 		read   []int32
-		want   uint32 // the mask after these tokens
+		want   uint32 // mask after reading these tokens
 	}{
 		{`{"type": "token", "token": "<x>"}`, nil, 0b00100},
 		{`{"type": "token", "token": 1}`, nil, 0b00010},

@@ -2,16 +2,16 @@ package tags
 
 import "github.com/realizar/realizar/internal/grammar"
 
-// maxSpecial bounds the text of a special token, in bytes.
+// maxSpecial is the largest length of a special token's text in bytes.
 const maxSpecial = 256
 
-// A piece is a part of a text: a special token or what is none.
+// A piece is a part of a text: a special token or plain text.
 type piece struct {
 	text    string
 	special bool
 }
 
-// pieces divides a text at its special tokens, the longest at each place.
+// pieces splits a text at its special tokens. It takes the longest token at each position.
 func (m *maker) pieces(text string) []piece {
 	var out []piece
 	begin := 0
@@ -38,7 +38,7 @@ func (m *maker) pieces(text string) []piece {
 	return out
 }
 
-// text is a fixed text as symbols, its special tokens apart.
+// text returns a fixed text as symbols, with its special tokens as terminals of their own.
 func (m *maker) text(text string) []grammar.Symbol {
 	var out []grammar.Symbol
 	for _, p := range m.pieces(text) {
@@ -51,7 +51,7 @@ func (m *maker) text(text string) []grammar.Symbol {
 	return out
 }
 
-// specialBefore reports whether a special token of text begins before n.
+// specialBefore reports whether a special token of text begins before byte n.
 func (m *maker) specialBefore(text string, n int) bool {
 	at := 0
 	for _, p := range m.pieces(text) {

@@ -69,8 +69,8 @@ func (r *reader) tag(at place, raw json.RawMessage) (tagged, error) {
 	return t, r.tagEnds(&t, in, f.Content, ends)
 }
 
-// tagEnds makes the content of a tag with one of ends behind it. Ends of plain
-// text that free text may run into are found where they first come.
+// tagEnds sets t.rest to the content of a tag followed by one of ends. If the ends are plain text,
+// free text at the end of the content stops at the first of them.
 func (r *reader) tagEnds(t *tagged, in place, content json.RawMessage, ends []string) error {
 	in.ends, in.tokens = nil, tokenSet{}
 	plain := true

@@ -1,9 +1,8 @@
-// Package tags makes grammars of structural tags: free text until a trigger,
-// then what a tag holds, then free text again. It has a form for Go (Triggered)
-// and reads the two forms in JSON that vLLM takes as structural_tag.
+// Package tags makes grammars of structural tags: free text up to a trigger, then the content of a
+// tag, then free text again. [Triggered] is the form for Go. Compile reads the two JSON forms that
+// vLLM accepts as structural_tag.
 //
-// Free text is any UTF-8 in which no trigger comes to its end, wherever tokens
-// begin and end.
+// Free text is any UTF-8 that contains no complete trigger, however it is split into tokens.
 package tags
 
 import (
@@ -16,30 +15,30 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// ErrTags is the error for tags that make no sense.
+// ErrTags is wrapped by errors about inconsistent tags.
 var ErrTags = errors.New("structural tags")
 
 // A Tag is a begin, a content and an end.
 type Tag struct {
 	Begin   string
-	Special bool // Begin is one special token
+	Special bool // Begin is a single special token
 	Content grammar.Symbol
 	End     string
 }
 
-// Triggered is free text with tags in it. Where the text comes to a trigger, one
-// of the tags that begin with it follows.
+// Triggered is free text with tags in it. After a trigger, the text must continue with one of the
+// tags that begin with the trigger.
 type Triggered struct {
-	Triggers []string // without any, each Begin is one
+	Triggers []string // if empty, each Begin is a trigger
 	Tags     []Tag
 
-	AtLeastOne     bool     // a tag stands at the beginning
-	StopAfterFirst bool     // nothing stands behind a tag
-	Excludes       []string // what free text may not hold
+	AtLeastOne     bool     // the text starts with a tag
+	StopAfterFirst bool     // the text ends after the first tag
+	Excludes       []string // texts that free text must not contain
 }
 
-// Symbol returns the symbol of t. special reports whether a text is that of one
-// special token; it may be nil.
+// Symbol returns the symbol of t. special reports whether a text is that of one special token; it
+// may be nil.
 func (t Triggered) Symbol(b *grammar.Builder, special func(text string) bool) (grammar.Symbol, error) {
 	m := &maker{b: b, s: b.Space(), special: special}
 	triggers := t.Triggers
@@ -72,9 +71,9 @@ type dispatch struct {
 	triggers []string
 	branches []branch
 	excludes []string
-	ends     []string // if any, one of these follows the whole and is a part of it
-	first    bool     // a branch stands at the beginning
-	once     bool     // nothing stands behind a branch
+	ends     []string // if not empty, one of these ends the whole and is part of it
+	first    bool     // a branch comes first
+	once     bool     // the text ends after the first branch
 }
 
 // A branch begins with a trigger or is one.
@@ -114,7 +113,8 @@ func (m *maker) dispatch(d dispatch) ([][]grammar.Symbol, error) {
 	return [][]grammar.Symbol{slices.Concat([]grammar.Symbol{more}, behind)}, nil
 }
 
-// groups are the branches as alternatives: found behind free text, or direct.
+// groups holds the branches as alternatives: found includes the free text before them, direct does
+// not.
 type groups struct{ found, direct [][]grammar.Symbol }
 
 func (m *maker) groups(d dispatch) (groups, error) {
@@ -138,8 +138,8 @@ func (m *maker) groups(d dispatch) (groups, error) {
 	stops := slices.Concat(d.triggers, d.excludes, d.ends)
 	free := m.free(m.any(), stops)
 	apart := m.apart(free, slices.Concat(d.triggers, d.ends), stops)
-	plain := map[string][][]grammar.Symbol{} // what follows triggers that are plain text
-	var behind [][]grammar.Symbol            // what follows free text that ends before it
+	plain := map[string][][]grammar.Symbol{} // alternatives after each trigger that is plain text
+	var behind [][]grammar.Symbol            // alternatives after free text that stops before the trigger
 	used := map[string]bool{}
 	for _, x := range d.branches {
 		i := slices.IndexFunc(d.triggers, func(t string) bool { return strings.HasPrefix(x.begin, t) })
@@ -177,16 +177,16 @@ func (m *maker) groups(d dispatch) (groups, error) {
 	return g, nil
 }
 
-// apart reports whether free text may end before each of ends: whether behind
-// no free text one of them completes one of stops before its own end. A begin
-// such as <a> is apart; aa is not, for behind a it ends where it begins. What is
-// apart needs one lexeme for all ends, what is not one for each.
+// apart reports whether free text may stop before each of ends: whether no free text followed by an
+// end completes one of stops earlier than the end does. A begin such as <a> is apart. aa is not,
+// since after the free text a, the trigger aa ends one byte early. Ends that are apart need one
+// lexeme together, others one each.
 func (m *maker) apart(free rx.Expr, ends, stops []string) bool {
 	return m.s.IsEmpty(m.s.And(m.s.Concat(free, m.oneOf(ends)),
 		m.s.Concat(rx.Anything, m.oneOf(stops), m.s.Bytes(rx.AllBytes), rx.Anything)))
 }
 
-// ending is the last free text of d, with the end that follows.
+// ending returns the last free text of d, with the end that follows.
 func (m *maker) ending(d dispatch) ([]grammar.Symbol, error) {
 	stops := slices.Concat(d.triggers, d.excludes)
 	if len(d.ends) == 0 {
@@ -199,18 +199,18 @@ func (m *maker) ending(d dispatch) ([]grammar.Symbol, error) {
 	return []grammar.Symbol{m.b.Lexeme(e)}, nil
 }
 
-// any is all texts.
+// any returns all texts.
 func (m *maker) any() rx.Expr {
 	return m.s.Repeat(m.s.Runes(rx.RuneRange{Lo: 0, Hi: 0x10FFFF}), 0, -1)
 }
 
-// free is the texts of e in which none of stops is.
+// free returns the texts of e that contain none of stops.
 func (m *maker) free(e rx.Expr, stops []string) rx.Expr {
 	return m.s.And(e, m.s.Not(m.s.Concat(rx.Anything, m.oneOf(stops), rx.Anything)))
 }
 
-// until is the texts of e with one of ends behind them, in which none of stops
-// comes to its end before.
+// until returns the texts of e followed by one of ends, in which none of stops ends before the last
+// byte.
 func (m *maker) until(e rx.Expr, ends, stops []string) rx.Expr {
 	return m.s.And(m.s.Concat(e, m.oneOf(ends)),
 		m.s.Not(m.s.Concat(rx.Anything, m.oneOf(stops), m.s.Bytes(rx.AllBytes), rx.Anything)))
@@ -224,7 +224,7 @@ func (m *maker) oneOf(texts []string) rx.Expr {
 	return m.s.Or(all...)
 }
 
-// literals is one of the texts; no symbol where there are none.
+// literals returns a terminal for one of the texts, or no symbol if there are none.
 func (m *maker) literals(texts []string) []grammar.Symbol {
 	if len(texts) == 0 {
 		return nil
@@ -232,7 +232,7 @@ func (m *maker) literals(texts []string) []grammar.Symbol {
 	return []grammar.Symbol{m.b.Lexeme(m.oneOf(texts))}
 }
 
-// rule is one of the alternatives.
+// rule returns a symbol for one of the alternatives.
 func (m *maker) rule(alternatives [][]grammar.Symbol) grammar.Symbol {
 	if len(alternatives) == 1 && len(alternatives[0]) == 1 {
 		return alternatives[0][0]

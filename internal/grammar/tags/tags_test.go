@@ -20,7 +20,7 @@ func fits(g *grammar.Grammar, text string) bool {
 // A toy is a tag with a fixed content.
 type toy struct{ begin, content, end string }
 
-// accepts says what the package's documentation says.
+// accepts implements the package documentation by exhaustive search.
 func accepts(t Triggered, toys []toy, text string, first bool) bool {
 	for end := range len(text) + 1 {
 		if first && end > 0 {
@@ -95,7 +95,7 @@ func TestTriggered(t *testing.T) {
 	})
 }
 
-// Hundreds of triggers are read as one free text.
+// Hundreds of triggers share one lexeme of free text.
 func TestManyTriggers(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	var x Triggered
@@ -115,7 +115,7 @@ func TestManyTriggers(t *testing.T) {
 	}
 }
 
-// A text that is no UTF-8 is none, but one may end inside of a character for now.
+// The language contains valid UTF-8 only, but a prefix may end inside a character.
 func TestUTF8(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	symbol, err := Triggered{Tags: []Tag{{Begin: "<x>", Content: b.Lexeme(b.Space().Literal("1"))}}}.Symbol(b, nil)
@@ -138,7 +138,7 @@ func TestUTF8(t *testing.T) {
 	}
 }
 
-// Where a begin is a special token, free text cannot hold its text.
+// If a begin is a special token, free text cannot contain its text.
 func TestSpecial(t *testing.T) {
 	v := grammar.NewVocabulary([][]byte{[]byte("a"), []byte("<x"), []byte(">"), nil, nil}, map[string]int32{"<x>": 3, "<end>": 4}, []int32{4})
 	b := grammar.NewBuilder(grammar.Limits{})

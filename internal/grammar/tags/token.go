@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/grammar/ebnf"
 )
 
-// A tokenRef is a token by number, or with a text by that.
+// A tokenRef names a token by its text, or by its id if the text is empty.
 type tokenRef struct {
 	id   int32
 	text string
@@ -46,7 +46,7 @@ func (r *reader) token(t tokenRef) grammar.Symbol {
 	return r.b.Token(t.id)
 }
 
-// tokenOf reads {"type": "token", "token": ...}.
+// tokenOf parses {"type": "token", "token": ...}.
 func (r *reader) tokenOf(at place, raw json.RawMessage) (tokenRef, error) {
 	var f struct {
 		Type  string          `json:"type"`
@@ -61,7 +61,7 @@ func (r *reader) tokenOf(at place, raw json.RawMessage) (tokenRef, error) {
 	return r.tokenRefOf(at, f.Token)
 }
 
-// tokenRefOf reads a number or a text.
+// tokenRefOf parses the id or the text of a token.
 func (r *reader) tokenRefOf(at place, raw json.RawMessage) (tokenRef, error) {
 	var t tokenRef
 	if json.Unmarshal(raw, &t.text) == nil && t.text != "" {
@@ -88,7 +88,7 @@ func (r *reader) tokenSetOf(at place, list []json.RawMessage) (tokenSet, error) 
 	return s, nil
 }
 
-// not is any token but those of s.
+// not returns a terminal that matches any token not in s.
 func (r *reader) not(s tokenSet) grammar.Symbol { return r.b.NotTokens(s.ids, s.texts) }
 
 func (r *reader) tokenFormat(at place, kind string, raw json.RawMessage) ([][]grammar.Symbol, error) {
@@ -198,7 +198,7 @@ func (r *reader) tokenDispatch(at place, raw json.RawMessage) ([][]grammar.Symbo
 	return r.tokenBranches(at, exclude, branches, false, f.Loop != nil && !*f.Loop)
 }
 
-// tokenBranches is free tokens, none of stops, with branches among them.
+// tokenBranches returns free tokens, none of stops, with branches among them.
 func (r *reader) tokenBranches(at place, stops tokenSet, branches [][]grammar.Symbol, first, once bool) ([][]grammar.Symbol, error) {
 	if len(branches) == 0 {
 		return nil, fail(at, "there are no tags")

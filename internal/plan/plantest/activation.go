@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// activated are the activations in float64.
+// activated computes the activations in float64.
 var activated = map[plan.Activation]func(float64) float64{
 	plan.SiLU:        func(x float64) float64 { return x / (1 + math.Exp(-x)) },
 	plan.GELU:        func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
@@ -24,7 +24,7 @@ var activated = map[plan.Activation]func(float64) float64{
 	plan.Tanh:        math.Tanh,
 }
 
-// gated is a GLU in float64. A gate of one column is that of the row.
+// gated computes a GLU in float64. A gate of one column applies to the whole row.
 func gated(gate, up [][]float64, a plan.GLUAttr) [][]float64 {
 	y := make([][]float64, len(up))
 	for r := range up {
@@ -39,7 +39,7 @@ func gated(gate, up [][]float64, a plan.GLUAttr) [][]float64 {
 	return y
 }
 
-// mapped is a Map in float64.
+// mapped computes a Map in float64.
 func mapped(x [][]float64, f func(float64) float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for r := range x {
@@ -50,7 +50,7 @@ func mapped(x [][]float64, f func(float64) float64) [][]float64 {
 	return y
 }
 
-// floatTable is a table of these rows.
+// floatTable returns a table with these rows.
 func floatTable(name string, rows ...[]float32) *tensor.Tensor {
 	w := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(rows), len(rows[0])}}
 	for _, row := range rows {
@@ -61,12 +61,12 @@ func floatTable(name string, rows ...[]float32) *tensor.Tensor {
 	return w
 }
 
-// A mapping is a Map and what it must give.
+// A mapping is a Map and its expected function.
 type mapping struct {
 	name  string
 	node  func(b *plan.Builder, x plan.Value) plan.Value
 	f     func(float64) float64
-	least float64 // the largest magnitude for which float32 holds what comes of it
+	least float64 // smallest magnitude of x for which float32 holds the result
 }
 
 func mappings() []mapping {
@@ -89,8 +89,8 @@ func mappings() []mapping {
 	return all
 }
 
-// unaries holds each function to every value by itself: a row's size says nothing of its
-// small values.
+// functions checks each function on every value separately: near, which compares with the size of a
+// row, would hide errors of its small values.
 func functions(t *testing.T, b plan.Backend) {
 	sizes := []float32{0, 1e-38, 1e-30, 1e-6, 1e-3, 0.1, 0.5, 1, 1.702, 2, 3, 4, 5, 7, 9, 20, 50, 87, 88, 89, 100, 104, 1e3, 1e6, 1e10, 1e18, 1e30, 3e38}
 	values := make([]float32, 0, 2*len(sizes))
@@ -103,7 +103,7 @@ func functions(t *testing.T, b plan.Backend) {
 	}
 	for _, m := range mappings() {
 		var rows [][]float32
-		for at := 0; at < len(values); at += 31 { // rows of whole registers and more
+		for at := 0; at < len(values); at += 31 { // rows of whole registers, and others
 			row := append([]float32(nil), values[at:at+31]...)
 			for i, v := range row {
 				if math.Abs(float64(v)) > m.least {
@@ -128,7 +128,7 @@ func functions(t *testing.T, b plan.Backend) {
 	}
 }
 
-// keepsNaN checks that what is not a number does not become one.
+// keepsNaN checks that NaN does not become a number.
 func (m *mapping) keepsNaN(t *testing.T, b plan.Backend) {
 	t.Helper()
 	table := floatTable("table", []float32{1, 2, 3}, []float32{1, math.MaxFloat32, 2})
@@ -143,11 +143,11 @@ func (m *mapping) keepsNaN(t *testing.T, b plan.Backend) {
 	}
 	r.Add([]int32{0, 1}, 2)
 	if err := r.Run(); !errors.Is(err, plan.ErrNotFinite) {
-		t.Errorf("%s of NaN: error %v", m.name, err)
+		t.Errorf("%s of NaN: error %v, want ErrNotFinite", m.name, err)
 	}
 }
 
-// between has the map between two products, where it may be a part of the first.
+// between runs the map between two products; a backend may fuse it with the first.
 func (m *mapping) between(t *testing.T, b plan.Backend) {
 	t.Helper()
 	const d, ffn, tokens = 256, 288, 20
@@ -165,13 +165,13 @@ func (m *mapping) between(t *testing.T, b plan.Backend) {
 			want := product(in(mapped(product(in(rowsOf(matrix(table), list)), matrix(up), matrix(bias)[0]), m.f)), matrix(down), nil)
 			got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
 			if e := distance(got, want); !(e <= chained(activations, format)) {
-				t.Errorf("%s between products of %v, %v activations: %.2g from what they are in float64", m.name, format, activations, e)
+				t.Errorf("%s between products of %v, %v activations: %.2g from the result in float64", m.name, format, activations, e)
 			}
 		}
 	}
 }
 
-// glus are those with more than an activation.
+// glus checks GLUs with and without limits and shifts.
 func glus(t *testing.T, b plan.Backend) {
 	rng := newRand(43)
 	table, other := Weight(rng, "table", tensor.F32, 4, 23, 65), Weight(rng, "other", tensor.F32, 0.5, 65, 65)
@@ -190,7 +190,7 @@ func glus(t *testing.T, b plan.Backend) {
 		}
 	}
 
-	// Between products they may be a part of them.
+	// Between products a backend may fuse the GLU with them.
 	const d, ffn = 256, 288
 	wide := Weight(rng, "wide", tensor.F32, 1, 31, d)
 	list = ids(rng, 20, 31)
@@ -208,7 +208,7 @@ func glus(t *testing.T, b plan.Backend) {
 					want := product(in(gated(product(in(x), matrix(g), nil), product(in(x), matrix(up), nil), a)), matrix(down), nil)
 					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
 					if e := distance(got, want); !(e <= chained(activations, format)) {
-						t.Errorf("%v of %d columns between products of %v, %v activations: %.2g from what they are in float64", a, g.Rows(), format, activations, e)
+						t.Errorf("%v of %d columns between products of %v, %v activations: %.2g from the result in float64", a, g.Rows(), format, activations, e)
 					}
 				}
 			}
@@ -216,7 +216,7 @@ func glus(t *testing.T, b plan.Backend) {
 	}
 }
 
-// A sequence that a program wants as a whole cannot be cut.
+// A sequence of a program that is Whole cannot be cut.
 func whole(t *testing.T, b plan.Backend) {
 	table := Weight(newRand(44), "table", tensor.F32, 1, 9, 32)
 	for name, op := range map[string]func(b *plan.Builder, x plan.Value) plan.Value{

@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// axes adds the rows of tables by a token's second and third position, which are 0
-// where the batch has none. A backend that has no such thing says so when it compiles.
+// axes adds the rows of tables by a token's second and third position, which are 0 if the batch has
+// none. A backend without second positions must refuse to compile the program.
 func axes(t *testing.T, b plan.Backend) {
 	const vocab, d, second, third = 7, 64, 2, 5
 	for _, format := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// attendedBothWays is plain softmax attention in float64 over a whole sequence.
+// attendedBothWays computes plain softmax attention in float64 over a whole sequence.
 func attendedBothWays(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
 	out := make([][]float64, len(q))
 	for t := range q {
@@ -93,7 +93,7 @@ func bidirectional(t *testing.T, b plan.Backend) {
 	}
 }
 
-// pickMean wants the mean of a sequence for any of its tokens, and for none.
+// pickMean asks for the mean of a sequence by any of its tokens, or by none.
 func pickMean(t *testing.T, b plan.Backend) {
 	const vocab, d = 19, 70
 	rng := newRand(45)

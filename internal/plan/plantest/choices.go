@@ -12,13 +12,13 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A chooser is a program of logits alone, to choose from, with what runs it.
+// A chooser runs a program that has only logits to sample from.
 type chooser struct {
 	vocab   int
 	program *plan.Program
 	exe     plan.Executable
-	masks   map[int32][]uint32 // that were set
-	next    int32              // to set for draw, less 1
+	masks   map[int32][]uint32 // masks set so far
+	next    int32              // draw sets mask next+1
 }
 
 const chooserRows = 8
@@ -41,7 +41,8 @@ func newChooser(t *testing.T, b plan.Backend, vocab int) *chooser {
 	return c
 }
 
-// batch is a token of each of as many sequences, at a position, and a row of each.
+// batch returns a batch with one token for each of len(tokens) sequences, all at one position, and
+// a row for each.
 func (c *chooser) batch(tokens []int32, position int) *plan.Batch {
 	b := &plan.Batch{Tokens: tokens, Start: []int32{0}, Tables: make([]plan.PageTable, len(c.program.Groups))}
 	for i := range tokens {
@@ -71,8 +72,8 @@ func wait(t *testing.T, s plan.Step) *plan.Result {
 	return res
 }
 
-// draw makes row one of any kind, from which a token can be chosen. Its mask is none that
-// the two steps before have.
+// draw makes row a random row from which a token can be sampled. Its mask differs from those of the
+// two steps before.
 func (c *chooser) draw(t *testing.T, rng *rand.Rand, row *plan.Row) {
 	t.Helper()
 	pick := func(v ...float32) float32 { return v[rng.IntN(len(v))] }
@@ -87,7 +88,7 @@ func (c *chooser) draw(t *testing.T, rng *rand.Rand, row *plan.Row) {
 	if rng.IntN(4) == 0 {
 		row.Sampling.Repetition, row.Sampling.Frequency, row.Sampling.Presence, row.Sampling.Typical = 0, 0, 0, 0
 	}
-	keep := rng.IntN(c.vocab) // is never forbidden
+	keep := rng.IntN(c.vocab) // never forbidden
 	if rng.IntN(3) == 0 {
 		mask := maskOf(c.vocab, int32(keep))
 		for i := range mask {
@@ -115,9 +116,8 @@ func (c *chooser) draw(t *testing.T, rng *rand.Rand, row *plan.Row) {
 	}
 }
 
-// Whatever is asked for, a device chooses what the sampler does, from the logits that
-// the model has without it; also where the token before was chosen by a step that
-// nobody has waited for.
+// A device chooses what the sampler does for all parameters, given the logits that the model
+// computes without them; also if the previous token comes from a step that has not been waited for.
 func choices(t *testing.T, b plan.Backend) {
 	for _, size := range []struct{ vocab, steps int }{{7, 10}, {1000, 40}, {5003, 20}, {151_936, 4}} {
 		c := newChooser(t, b, size.vocab)
@@ -126,13 +126,13 @@ func choices(t *testing.T, b plan.Backend) {
 			rows := 1 + rng.IntN(chooserRows)
 			first, second := c.batch(ids(rng, rows, c.vocab), n), c.batch(make([]int32, rows), n+1)
 			for i := range rows {
-				if n%4 > 0 { // sometimes nothing is asked for but tokens
+				if n%4 > 0 { // sometimes rows want only tokens
 					c.draw(t, rng, &first.Rows[i])
 					c.draw(t, rng, &second.Rows[i])
 				} else {
 					first.Rows[i].Want |= plan.WantToken
 				}
-				// Rows change places; some tokens are given.
+				// Rows change places; some tokens are given as ids.
 				if second.Tokens[i] = int32(rng.IntN(c.vocab)); rng.IntN(4) > 0 {
 					second.From = append(second.From, int32((i+1)%rows))
 				} else {
@@ -159,8 +159,8 @@ func choices(t *testing.T, b plan.Backend) {
 	}
 }
 
-// check compares a step's results with the sampler's, from the logits of a step that
-// samples nothing. last are the tokens that came from the step before, or -1.
+// check compares a step's results with the sampler's, from the logits of a step that samples
+// nothing. last are the tokens that came from the previous step, or -1.
 func (c *chooser) check(t *testing.T, b *plan.Batch, res *plan.Result, last []int32) {
 	t.Helper()
 	tokens := append([]int32(nil), b.Tokens...)
@@ -176,7 +176,7 @@ func (c *chooser) check(t *testing.T, b *plan.Batch, res *plan.Result, last []in
 	for i := range b.Rows {
 		row, logits := &b.Rows[i], plain.Logits[i]
 		if row.Want&plan.WantLogits != 0 {
-			same(t, "logits beside a choice", res.Logits[i:i+1], plain.Logits[i:i+1])
+			same(t, "logits of a row that also wants a token", res.Logits[i:i+1], plain.Logits[i:i+1])
 		}
 		if res.Err != nil && res.Err[i] != nil {
 			t.Errorf("row %d, %+v: %v", i, row.Sampling, res.Err[i])
@@ -204,7 +204,7 @@ func (c *chooser) check(t *testing.T, b *plan.Batch, res *plan.Result, last []in
 	}
 }
 
-// Where masks and biases leave nothing, that is an error of its sequence alone.
+// If masks and biases allow no token, only that sequence fails.
 func noChoice(t *testing.T, b plan.Backend) {
 	c := newChooser(t, b, 1000)
 	all := make([]sample.Adjustment, c.vocab)

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// convolved is the convolution of whole sequences in float64.
+// convolved computes the convolution of a whole sequence in float64.
 func convolved(x, w [][]float64, bias []float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for t := range x {
@@ -27,8 +27,8 @@ func convolved(x, w [][]float64, bias []float64) [][]float64 {
 	return y
 }
 
-// conv convolves sequences beside each other that are cut into steps of several sizes, of
-// fewer tokens than the state has rows among them.
+// conv convolves several sequences cut into steps of several sizes. Some steps have fewer tokens
+// than the state has rows.
 func conv(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		width, taps int
@@ -65,9 +65,9 @@ func conv(t *testing.T, b plan.Backend) {
 	}
 }
 
-// RecurrentModel is a small decoder of 97 tokens with states per sequence beside pages of
-// tokens: gated short convolutions, as LFM2 has them, attention, and attention with a
-// window. change is as for [Model].
+// RecurrentModel returns a small decoder of 97 tokens that has both states per sequence and pages
+// of tokens: gated short convolutions as in LFM2, attention, and attention with a window. change is
+// as for [Model].
 func RecurrentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(13)
 	changed := func(w *tensor.Tensor) *tensor.Tensor {

@@ -11,17 +11,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Derive returns w with a source of rows in the place of its bytes.
+// Derive returns w with a source of rows in place of its bytes.
 func Derive(w *tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape, Source: source{w}}
 }
 
-// A source has the rows of a tensor.
+// A source reads the rows of a tensor.
 type source struct{ *tensor.Tensor }
 
 func (s source) Parts() []*tensor.Tensor { return []*tensor.Tensor{s.Tensor} }
 
-// A failing source has none.
+// A failing source cannot be read.
 type failing struct{}
 
 var errDamaged = errors.New("damaged")
@@ -30,8 +30,8 @@ func (failing) ReadRows([]byte, int, int) error { return errDamaged }
 
 func (failing) Parts() []*tensor.Tensor { return nil }
 
-// derived checks that weights which are read by rows give the bits of those whose
-// bytes are there, and that what goes wrong with reading them is Compile's error.
+// derived checks that weights that are read by rows give the same bits as weights with bytes, and
+// that Compile returns the error of reading them.
 func derived(t *testing.T, b plan.Backend) {
 	for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.F8_E4M3_32, tensor.Q4_0, tensor.Q5_0, tensor.Q6_K} {
 		for _, rows := range []int{1, 33, 300} {
@@ -59,7 +59,7 @@ func derived(t *testing.T, b plan.Backend) {
 				}
 				limits := LimitsFor(plain, 9, 1, 16, 16, lim)
 				if n := b.Weights(read, limits); n < w.Size()+table.Size() {
-					t.Errorf("%s: %d bytes are planned for derived weights of %d", what, n, w.Size()+table.Size())
+					t.Errorf("%s: Weights says %d bytes for derived weights of %d bytes", what, n, w.Size()+table.Size())
 				}
 				for _, bad := range []string{"table", "w", "fused"} {
 					p := program(func(w *tensor.Tensor) *tensor.Tensor {

@@ -12,19 +12,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A mixture is a program of one mixture of experts. Its router's logits are rows of a
-// table, which every backend has to the bit, and far enough apart that all choose the
-// same experts.
+// A mixture is a program of one mixture of experts. Its router's logits are rows of a table, which
+// every backend reads exactly. They are far enough apart that all backends choose the same experts.
 type mixture struct {
 	name         string
 	route        plan.RouteAttr
 	glu          plan.GLUAttr
 	experts      int
 	d, ffn       int
-	format, back tensor.DType // of gate and up, and of down
-	biases       bool         // of the products
-	choice       bool         // there are biases to choose by
-	derived      bool         // weights are read by rows
+	format, back tensor.DType // of gate and up; of down
+	biases       bool         // products have biases
+	choice       bool         // the router has biases
+	derived      bool         // weights have a source of rows instead of bytes
 
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
@@ -34,7 +33,7 @@ type mixture struct {
 
 const mixtureVocab = 41
 
-// make fills in what is random. Logits come from draw.
+// make fills in the random parts. draw returns logits.
 func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int) float32) {
 	t.Helper()
 	if m.route.Scale == 0 {
@@ -55,7 +54,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	for i := range rows {
 		for try := 0; ; try++ {
 			if try == 10_000 {
-				t.Fatalf("%s: no logits choose clearly", m.name)
+				t.Fatalf("%s: found no logits that choose experts without ties", m.name)
 			}
 			rows[i] = make([]float32, m.experts)
 			for e := range rows[i] {
@@ -92,7 +91,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	})
 }
 
-// want are the tokens' rows in float64, each by itself.
+// want computes the tokens' rows in float64, each by itself.
 func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	bias := func(list []*tensor.Tensor, e int) []float64 {
 		if list == nil {
@@ -108,7 +107,7 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	if err != nil {
 		panic(err)
 	}
-	known := map[[2]int][]float64{} // what an expert makes of a token
+	known := map[[2]int][]float64{} // results by token and expert
 	var out [][]float64
 	for _, id := range tokens {
 		chosen, weights, _ := routed(logits[int(id)*m.experts:][:m.experts], choice, m.route)
@@ -130,9 +129,8 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	return out
 }
 
-// routed are the experts of a token, the best first, and their weights. It is clear
-// where no two of those between which it chooses are about as good, unless their
-// logits and biases are the same.
+// routed returns the experts of a token, best first, and their weights. clear reports that any two
+// candidates differ clearly, or have the same logits and biases.
 func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, weights []float64, clear bool) {
 	n := len(logits)
 	scores := make([]float64, n)
@@ -194,8 +192,8 @@ func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, 
 	return experts, weights, clear && apart
 }
 
-// ranked are the n best of a list, of equals those before, and whether each is equal
-// to the next one or clearly better.
+// ranked returns the n best of a list; of equals the earlier ones. apart reports that each is
+// clearly better than the next, or equal to it.
 func ranked(value []float64, list []int, n int) (best []int, apart bool) {
 	best, apart = slices.Clone(list), true
 	sort.SliceStable(best, func(i, j int) bool { return value[best[i]] > value[best[j]] })
@@ -224,12 +222,12 @@ func experts(t *testing.T, b plan.Backend) {
 	t.Run("SameBits", func(t *testing.T) { expertBits(t, b) })
 }
 
-// normal draws logits of a size.
+// normal returns a function that draws logits of standard deviation size.
 func normal(rng *rand.Rand, size float64) func(int, int) float32 {
 	return func(int, int) float32 { return float32(rng.NormFloat64() * size) }
 }
 
-// expertFormats runs experts of every kind of weight.
+// expertFormats runs experts with weights of every format.
 func expertFormats(t *testing.T, b plan.Backend) {
 	for i, m := range []mixture{
 		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19},
@@ -260,13 +258,13 @@ func expertFormats(t *testing.T, b plan.Backend) {
 
 			got = outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32, Activations: b.Rounds()}, 16, 0)
 			if e := distance(got, m.want(list, b.Rounds())); !(e <= chained(b.Rounds(), m.format, m.back)) {
-				t.Errorf("%s, %d tokens, %v activations: %.2g from what they are in float64", m.name, tokens, b.Rounds(), e)
+				t.Errorf("%s, %d tokens, %v activations: %.2g from the result in float64", m.name, tokens, b.Rounds(), e)
 			}
 		}
 	}
 }
 
-// expertRoutes chooses by every kind of score.
+// expertRoutes chooses experts by every kind of score.
 func expertRoutes(t *testing.T, b plan.Backend) {
 	var all []mixture
 	for _, score := range []plan.Score{plan.SoftmaxAll, plan.SoftmaxChosen, plan.SigmoidEach} {
@@ -292,7 +290,7 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 			switch logits {
 			case "tied":
 				draw = func(int, int) float32 { return float32(rng.IntN(4)) - 1.5 }
-			case "one for all": // and others for nobody
+			case "one for all": // every token chooses expert m.experts/2
 				draw = func(_, e int) float32 {
 					if e == m.experts/2 {
 						return 6
@@ -307,7 +305,7 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 	}
 }
 
-// expertBits has tokens in steps of every size, alone and beside others.
+// expertBits runs tokens in steps of every size, alone and with other sequences.
 func expertBits(t *testing.T, b plan.Backend) {
 	for i, m := range []mixture{
 		{format: tensor.Q4_K, back: tensor.Q6_K, d: 256, ffn: 256, experts: 8, route: plan.RouteAttr{Used: 2}},
@@ -318,7 +316,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 	} {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
-		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some have more tokens than others
+		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some experts have more tokens than others
 		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// layers runs steps of which some are traced, two of them under way at one time.
+// layers runs steps, some of them with Trace, two in flight at a time.
 func layers(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	r := runner(t, b, p, 64, 1, 64, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
@@ -39,12 +39,12 @@ func layers(t *testing.T, b plan.Backend) {
 		}
 		return s
 	}
-	// run is one pass over the tokens, with the steps traced for which a bit is set.
+	// run makes one pass over the tokens; step i has Trace if bit i of traced is set.
 	run := func(traced int) (logits [][]float32) {
 		t.Helper()
 		var under []plan.Step
-		var begun []time.Time // of all steps
-		first := 0            // number of under's
+		var begun []time.Time // of all steps submitted
+		first := 0            // number of the oldest step in flight
 		take := func() {
 			t.Helper()
 			res, spent := wait(t, under[0]), time.Since(begun[first])
@@ -80,12 +80,11 @@ func layers(t *testing.T, b plan.Backend) {
 	}
 }
 
-// timesOf checks what a step that took so long at most says of its layers, each of
-// which has something to do.
+// timesOf checks the layer times of a step that took at most most. Every layer has work to do.
 func timesOf(t *testing.T, p *plan.Program, times []time.Duration, most time.Duration) {
 	t.Helper()
 	if len(times) != p.Layers()+1 {
-		t.Errorf("%d times for %d layers and what belongs to none", len(times), p.Layers())
+		t.Errorf("%d times for %d layers, want one more", len(times), p.Layers())
 	}
 	sum := time.Duration(0)
 	for i, d := range times {

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// maskOf allows the tokens of a vocabulary.
+// maskOf returns a mask of a vocabulary that allows only tokens.
 func maskOf(vocab int, tokens ...int32) []uint32 {
 	words := make([]uint32, (vocab+31)/32)
 	for _, id := range tokens {
@@ -20,7 +20,7 @@ func maskOf(vocab int, tokens ...int32) []uint32 {
 	return words
 }
 
-// set makes words mask id.
+// set sets mask id to words.
 func (c *chooser) set(t *testing.T, id int32, words []uint32) {
 	t.Helper()
 	if err := c.exe.SetMask(id, words); err != nil {
@@ -28,12 +28,12 @@ func (c *chooser) set(t *testing.T, id int32, words []uint32) {
 	}
 	c.masks[id] = slices.Clone(words)
 	for i := range words {
-		words[i] = 0x55555555 // it is the caller's again
+		words[i] = 0x55555555 // SetMask has copied it
 	}
 }
 
-// masked is a step that chooses a token for each sequence by these masks, after the rows
-// of the step before where chained.
+// masked returns a batch that samples a token for each sequence under these masks. If chained, the
+// tokens are the previous step's.
 func (c *chooser) masked(rng *rand.Rand, position int, chained bool, masks ...int32) *plan.Batch {
 	b := c.batch(ids(rng, len(masks), c.vocab), position)
 	for i, id := range masks {
@@ -49,8 +49,8 @@ func (c *chooser) masked(rng *rand.Rand, position int, chained bool, masks ...in
 	return b
 }
 
-// A mask serves any rows of any steps until it is set again, which is when no step that
-// has it is under way; others may be.
+// A mask applies to any rows of any steps until it is set again, once no step that uses it is in
+// flight; others may be.
 func masks(t *testing.T, b plan.Backend) {
 	for _, vocab := range []int{7, 1000, 5003} {
 		c := newChooser(t, b, vocab)
@@ -65,7 +65,7 @@ func masks(t *testing.T, b plan.Backend) {
 		type under struct {
 			step  plan.Step
 			batch *plan.Batch
-			masks map[int32][]uint32 // as they were
+			masks map[int32][]uint32 // masks at the time of Submit
 			res   *plan.Result
 		}
 		var all []*under
@@ -85,13 +85,13 @@ func masks(t *testing.T, b plan.Backend) {
 		}
 		c.set(t, 1, half())
 		c.set(t, 2, half())
-		submit(c.masked(rng, 0, false, 1, 1, 2, 0)) // shared
-		c.set(t, 5, half())                         // while that step is under way
+		submit(c.masked(rng, 0, false, 1, 1, 2, 0)) // several rows share a mask
+		c.set(t, 5, half())                         // while that step is in flight
 		c.set(t, 4, half())
-		c.set(t, 4, half()) // again, unused
+		c.set(t, 4, half()) // again, before any use
 		submit(c.masked(rng, 1, true, 5, 1, 4, 5))
 		finish()
-		c.set(t, 2, maskOf(vocab, int32(vocab-1))) // its only step is done, the other is not
+		c.set(t, 2, maskOf(vocab, int32(vocab-1))) // its only step is done; the other step is not
 		submit(c.masked(rng, 2, true, 2, 1, 0, 2))
 		finish()
 		for _, id := range []int32{4, 5, 6, 16} {
@@ -100,7 +100,7 @@ func masks(t *testing.T, b plan.Backend) {
 		submit(c.masked(rng, 3, true, 16, 6, 4, 5))
 		finish()
 		finish()
-		submit(c.masked(rng, 4, false, 2, 2, 1)) // as they were
+		submit(c.masked(rng, 4, false, 2, 2, 1)) // still the earlier masks
 		finish()
 		if got := all[4].res.Tokens[:2]; !slices.Equal(got, []int32{int32(vocab - 1), int32(vocab - 1)}) {
 			t.Errorf("a mask of token %d alone gives %v", vocab-1, got)
@@ -140,8 +140,8 @@ func masks(t *testing.T, b plan.Backend) {
 	}
 }
 
-// The masks of a late step are set while it runs, after the step before has given the
-// tokens that it goes on with.
+// The masks of a late step are set while it runs, after the previous step has returned the tokens
+// that it continues with.
 func lateMasks(t *testing.T, b plan.Backend) {
 	for _, vocab := range []int{7, 5003} {
 		c := newChooser(t, b, vocab)
@@ -172,7 +172,7 @@ func lateMasks(t *testing.T, b plan.Backend) {
 		all = append(all, &done{batch: first, step: c.submit(t, first), masks: maps.Clone(c.masks)})
 		choose(all[0].step, true)
 		for n := range 6 {
-			own := int32(3 + n%2) // not of the step before
+			own := int32(3 + n%2) // a token by id, not of the previous step
 			batch := c.masked(rng, n+1, true, own, 2, own)
 			if n == 5 {
 				batch.Rows = nil
@@ -183,7 +183,7 @@ func lateMasks(t *testing.T, b plan.Backend) {
 			next := &done{batch: batch, step: c.submit(t, batch)}
 			if batch.Late {
 				if _, err := c.exe.Submit(c.masked(rng, n+2, true, 1, 1, 1)); err == nil {
-					t.Fatal("a step was submitted before the one before could choose")
+					t.Fatal("a step was submitted before Choose of the late step before it")
 				}
 			}
 			all[n].res = wait(t, all[n].step)
@@ -209,7 +209,7 @@ func lateMasks(t *testing.T, b plan.Backend) {
 		}
 		last := c.masked(rng, 7, false, 1, 1)
 		last.Late = true
-		c.submit(t, last) // and has chosen nothing when all ends
+		c.submit(t, last) // closed without Choose
 		if err := c.exe.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A measured is a model in steps of which some are looked into: a prompt, the rest of it,
-// and tokens one by one, for two sequences.
+// A measured is a model whose steps may be timed or observed: a prompt, the rest of it, and single
+// tokens, for one or two sequences.
 type measured struct {
 	r      *Runner
 	p      *plan.Program
@@ -19,8 +19,8 @@ type measured struct {
 	lists  [2][]int32
 }
 
-// measuredSteps are the tokens from and to of every sequence in each step; those of the
-// first give no rows.
+// measuredSteps holds the range of tokens of every sequence in each step. The first step has no
+// rows.
 var measuredSteps = [][2]int{{0, 17}, {17, 20}, {20, 21}, {21, 22}}
 
 func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) *measured {
@@ -30,7 +30,7 @@ func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits
 		table := plan.PageTable{Start: []int32{0}}
 		for range m.lists {
 			if group.Kind == plan.PerSequence {
-				continue // a step has slots of its own
+				continue // slotsOfStep has the slots
 			}
 			table.Add(0, m.r.free[g][:64/m.r.Limits.PageTokens]...)
 			m.r.free[g] = m.r.free[g][64/m.r.Limits.PageTokens:]
@@ -40,7 +40,7 @@ func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits
 	return m
 }
 
-// batch is step i, of the first sequence alone or of both.
+// batch returns step i, for the first sequence or for both.
 func (m *measured) batch(i, sequences int) *plan.Batch {
 	from, to := measuredSteps[i][0], measuredSteps[i][1]
 	b := &plan.Batch{Start: []int32{0}}
@@ -63,7 +63,7 @@ func (m *measured) batch(i, sequences int) *plan.Batch {
 	return b
 }
 
-// slotsOfStep are those of step i: each sequence has two, which take turns.
+// slotsOfStep returns the slots of step i: each sequence has two, which take turns.
 func slotsOfStep(i, sequences int) (t plan.PageTable) {
 	t.Reset()
 	for s := range int32(sequences) {
@@ -76,7 +76,7 @@ func slotsOfStep(i, sequences int) (t plan.PageTable) {
 	return t
 }
 
-// run does all steps, which set may change, and calls done with each one's result.
+// run runs all steps. set may change a batch; done gets each step's result.
 func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batch), done func(i int, b *plan.Batch, res *plan.Result)) (logits [][]float32, tokens []int32) {
 	t.Helper()
 	for i := range measuredSteps {
@@ -99,8 +99,8 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 	return logits, tokens
 }
 
-// eachMeasured runs f for every model and for both kinds of activations, with what the steps of
-// one sequence and of two give when nobody looks.
+// eachMeasured calls f for every model and both kinds of activations, with one sequence and with
+// two. It passes the results of steps without measurement.
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
 	for name, model := range models {
 		p := model(t, nil)
@@ -118,8 +118,8 @@ func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing
 	}
 }
 
-// looked runs steps of which set wants more, which changes no bit, of all of them and of
-// every other one, and has check look at their results and at how long each took at most.
+// looked runs all steps, then every other step, with batches changed by set, which must not change
+// a bit. check gets their results and an upper bound of their times.
 func looked(t *testing.T, b plan.Backend, set func(b *plan.Batch), check func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration)) {
 	eachMeasured(t, b, false, func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32) {
 		for _, which := range []int{0b1111, 0b1010} {
@@ -132,7 +132,7 @@ func looked(t *testing.T, b plan.Backend, set func(b *plan.Batch), check func(t 
 				if which>>i&1 == 1 {
 					check(t, m, b, res, time.Since(begun))
 				} else if res.Times != (plan.Times{}) || res.Spans != nil || res.Layers != nil {
-					t.Errorf("a step of which no time is wanted has %v, %d spans, layers %v", res.Times, len(res.Spans), res.Layers)
+					t.Errorf("a step without Timed, Spans or Trace has times %v, %d spans, layers %v", res.Times, len(res.Spans), res.Layers)
 				}
 			})
 			same(t, "with steps that are timed", gotLogits, logits)
@@ -143,7 +143,7 @@ func looked(t *testing.T, b plan.Backend, set func(b *plan.Batch), check func(t 
 	})
 }
 
-// timed asks for the times of a step's parts.
+// timed sets Timed.
 func timed(t *testing.T, b plan.Backend) {
 	looked(t, b, func(b *plan.Batch) { b.Timed = true }, func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration) {
 		timesOfParts(t, b, res.Times, most)
@@ -153,7 +153,7 @@ func timed(t *testing.T, b plan.Backend) {
 	})
 }
 
-// timesOfParts checks the times of a step that took so long at most.
+// timesOfParts checks the times of a step that took at most most.
 func timesOfParts(t *testing.T, b *plan.Batch, x plan.Times, most time.Duration) {
 	t.Helper()
 	if x.Embed <= 0 || x.Choose < 0 || x.Choose == 0 && len(b.Rows) > 0 || x.Embed+x.Choose >= x.Total || x.Total > most {
@@ -161,7 +161,7 @@ func timesOfParts(t *testing.T, b *plan.Batch, x plan.Times, most time.Duration)
 	}
 }
 
-// spans takes steps apart.
+// spans sets Spans.
 func spans(t *testing.T, b plan.Backend) {
 	looked(t, b, func(b *plan.Batch) { b.Spans = true }, func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration) {
 		m.spansOf(t, b, res.Spans, most)
@@ -185,7 +185,7 @@ func spans(t *testing.T, b plan.Backend) {
 	})
 }
 
-// spansOf checks the spans of a step that took so long at most.
+// spansOf checks the spans of a step that took at most most.
 func (m *measured) spansOf(t *testing.T, b *plan.Batch, all []plan.Span, most time.Duration) {
 	t.Helper()
 	layer := func(l int) string {

@@ -20,9 +20,9 @@ const (
 	modelHidden = 256
 )
 
-// Model is a small decoder of 97 tokens with every operation, a windowed layer, one
-// with a softcap and sinks, and weights of several dtypes. change, where not nil, may
-// alter the weight of a norm or of a product.
+// Model returns a small decoder of 97 tokens with every operation, a windowed layer, a layer with a
+// softcap and sinks, and weights of several dtypes. change, if not nil, may alter the weights of
+// norms and products.
 func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(11)
 	weight := func(name string, d tensor.DType, rows, cols int) *tensor.Tensor {
@@ -71,7 +71,7 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	})
 }
 
-// sizes are the tokens of a step for which a sequence must have the same bits.
+// sizes are the tokens per step; a sequence must have the same bits for all of them.
 var sizes = []int{1, 2, 7, 8, 16, 17, 64, 65, 256}
 
 func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, base plan.Limits) *Runner {
@@ -88,7 +88,7 @@ func sameBits(t *testing.T, b plan.Backend) {
 	for name, model := range models {
 		tokens := 257 + 3
 		if name != "dense" {
-			tokens = 130 // long contexts and other caches are the other model's
+			tokens = 130 // the other model covers long contexts and other caches
 		}
 		t.Run(name, func(t *testing.T) { sameBitsOf(t, b, model(t, nil), tokens) })
 	}
@@ -114,7 +114,7 @@ func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 		want := run(len(list))
 		for _, chunk := range sizes {
 			if base.Cache == tensor.Q8_0 && chunk > 1 && chunk < 64 || chunk > tokens {
-				continue // the cache's dtype and the step's size are unrelated
+				continue // the cache's dtype and the step's size are independent
 			}
 			same(t, fmt.Sprintf("%v cache, %v activations, steps of %d", base.Cache, base.Activations, chunk), run(chunk), want)
 		}
@@ -136,8 +136,8 @@ func same(t *testing.T, what string, got, want [][]float32) {
 	}
 }
 
-// A sequence whose pages were saved, overwritten and restored elsewhere goes on with the
-// same bits.
+// A sequence whose pages were saved, overwritten and restored elsewhere continues with the same
+// bits.
 func states(t *testing.T, b plan.Backend) {
 	for name, model := range models {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
@@ -183,7 +183,7 @@ func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DTy
 		}
 	}
 	r.ops = save
-	between := r.Add(ids(newRand(24), 3, modelVocab), 3) // a step to save and to overwrite in
+	between := r.Add(ids(newRand(24), 3, modelVocab), 3) // a sequence whose steps save and overwrite pages
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -196,13 +196,13 @@ func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DTy
 	same(t, "restored", first.Logits, whole.Logits)
 }
 
-// Memory for pages is given back when the steps that use it are done, and only what was
-// taken; what is left goes with the executable.
+// Host memory for pages is freed when the steps that use it are done. Only memory that AllocHost
+// returned can be freed. Close frees the rest.
 func hostMemory(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	r := runner(t, b, p, 64, 2, 64, plan.Limits{Cache: tensor.F16})
 	if _, err := r.Exe.AllocHost(0); err == nil {
-		t.Error("there is memory of no bytes")
+		t.Error("AllocHost of 0 bytes has no error")
 	}
 	size, err := r.Limits.PageBytes(p, 0)
 	if err != nil {
@@ -236,7 +236,7 @@ func hostMemory(t *testing.T, b plan.Backend) {
 		}
 		return s
 	}
-	// Two steps under way: the second reads and writes what the first one did.
+	// Two steps in flight: the second restores and saves what the first saved.
 	a, other, c := pages[:size], pages[size:2*size], pages[2*size:]
 	steps := []plan.Step{
 		step(plan.StateOp{Kind: plan.RestorePage, Page: 2, Host: a}),
@@ -247,18 +247,18 @@ func hostMemory(t *testing.T, b plan.Backend) {
 		s.Release()
 	}
 	if !slices.Equal(a, c) {
-		t.Error("a page came back otherwise")
+		t.Error("a restored page has other bytes")
 	}
 	if r.Exe.FreeHost(a[1:]) == nil {
-		t.Error("memory that AllocHost did not return was given back")
+		t.Error("FreeHost of memory that AllocHost did not return has no error")
 	}
 	last := step(plan.StateOp{Kind: plan.SavePage, Page: 2, Host: c}, plan.StateOp{Kind: plan.RestorePage, Page: 3, Host: a})
-	if err := r.Exe.FreeHost(a); err != nil { // it begins where the memory did
+	if err := r.Exe.FreeHost(a); err != nil { // FreeHost needs only the beginning
 		t.Error(err)
 	}
 	wait(t, last)
 	if r.Exe.FreeHost(a) == nil {
-		t.Error("memory was given back twice")
+		t.Error("FreeHost a second time has no error")
 	}
 }
 
@@ -286,8 +286,8 @@ func sampling(t *testing.T, b plan.Backend) {
 			{Token: 4, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 5, Seed: 8}},
 		},
 	}
-	// Two steps are submitted before either is waited for; the second begins
-	// with tokens that nobody has read yet.
+	// Two steps are submitted before either is waited for. The second begins with sampled tokens
+	// that the host does not know yet.
 	second := &plan.Batch{
 		Tokens: []int32{0, 0}, From: []int32{1, 3}, Positions: []int32{3, 2}, Start: []int32{0, 1, 2}, Lengths: []int32{3, 2}, Tables: tables,
 		Rows: []plan.Row{{Token: 0, Want: plan.WantLogits}, {Token: 1, Want: plan.WantLogits | plan.WantLogProbability}},
@@ -338,7 +338,7 @@ func sampling(t *testing.T, b plan.Backend) {
 	same(t, "tokens by reference", later.Logits, again.Logits)
 }
 
-// logProbabilities checks those of a step whose rows want their logits too.
+// logProbabilities checks the log-probabilities of a step whose rows also want logits.
 func logProbabilities(t *testing.T, rows []plan.Row, res *plan.Result) {
 	t.Helper()
 	if len(res.LogProbabilities) != len(rows) {
@@ -359,17 +359,16 @@ func logProbabilities(t *testing.T, rows []plan.Row, res *plan.Result) {
 	}
 }
 
-// A value that is not finite is an error of its sequence alone, and names the
-// layer where it began.
+// A value that is not finite fails only its sequence. The error names the layer where it arose.
 func notFinite(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		weight string
 		layer  int
-		norm   string  // of what is multiplied with the weight, or with the gate before it
-		by     float32 // of which float32 still holds what comes before the weight
+		norm   string  // norm whose output the weight multiplies, or the gate before it
+		by     float32 // factor for the norm for which its output still fits float32
 	}{{"1.down", 1, "1.norm2", 1e17}, {"2.k", 2, "2.norm", 1e34}, {"0.v", 0, "0.norm", 1e34}, {"head", plan.NoLayer, "last", 1e34}} {
 		activations := tensor.F32
-		if c.layer != 1 { // either will do
+		if c.layer != 1 { // either layer is right
 			activations = b.Rounds()
 		}
 		p := Model(t, func(w *tensor.Tensor) {
@@ -377,7 +376,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 			case c.weight:
 				scales := random.Scales(w.DType)
 				for at := 0; at < len(w.Data); at += w.DType.BlockBytes() {
-					binary.LittleEndian.PutUint16(w.Data[at+scales[0]:], 0x7bff) // the largest of float16
+					binary.LittleEndian.PutUint16(w.Data[at+scales[0]:], 0x7bff) // largest float16
 				}
 			case c.norm:
 				for i := range w.Elems() {
@@ -396,8 +395,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 		}
 	}
 
-	// One token's embedding is too large to be doubled: only the sequence that uses it
-	// fails.
+	// One token's embedding is too large to be doubled. Only the sequence that uses it fails.
 	table := Weight(newRand(1), "embed", tensor.F32, 1, 4, 8)
 	binary.LittleEndian.PutUint32(table.Data[3*8*4:], math.Float32bits(math.MaxFloat32))
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, x) })
@@ -421,8 +419,8 @@ func notFinite(t *testing.T, b plan.Backend) {
 		t.Errorf("errors %v, tokens %v", res.Err, res.Tokens)
 	}
 
-	// What an F16 cache cannot hold is an error too, and an F32 cache holds it. A Q8_0 cache is
-	// in between: its numbers may be multiplied in float16.
+	// A value that an F16 cache cannot hold is an error too; an F32 cache holds it. A Q8_0 cache
+	// may do either, because its numbers may be multiplied in float16.
 	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 32)
 	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
 		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, ValueDim: 32})
@@ -437,8 +435,8 @@ func notFinite(t *testing.T, b plan.Backend) {
 	}
 }
 
-// A page may be another sequence's already when a step before fails: looking for where that
-// began changes nothing of what the steps after it have written.
+// A step fails after its page was given to another sequence. The search for the value that is not
+// finite changes nothing that later steps have written.
 func notFiniteReused(t *testing.T, b plan.Backend) {
 	const dim = 32
 	table := Weight(newRand(3), "embed", tensor.F32, 1, 4, dim)
@@ -459,7 +457,7 @@ func notFiniteReused(t *testing.T, b plan.Backend) {
 		}
 		return x
 	}
-	// The second sequence fails, and the first ends: the next step gives its page away.
+	// The second sequence fails and the first one ends; the next step reuses its page.
 	last := func(before ...*plan.Batch) []float32 {
 		exe, err := b.Compile(context.Background(), p, plan.Limits{Tokens: 2, Seqs: 2, Rows: 2, PageTokens: 4, Pages: []int{2}, Cache: tensor.F32}, nil)
 		if err != nil {
@@ -502,7 +500,7 @@ func notFiniteReused(t *testing.T, b plan.Backend) {
 	}
 }
 
-// A malformed batch is an error, not a wrong read.
+// A malformed batch is an error, not a wrong memory access.
 func malformed(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	lim := LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32})

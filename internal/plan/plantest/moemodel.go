@@ -13,13 +13,13 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// moePositions are the positions that [MoEModel] has rows for.
+// moePositions is the number of rows in [MoEModel]'s table of positions.
 const moePositions = 320
 
-// MoEModel is a small decoder of 97 tokens with what [Model] lacks: a table of
-// positions, layer norms, maps, and mixtures of experts, one with biases, one with
-// groups and a shared expert behind a gate of one column, one of plain floats; the
-// last layer has neither a gate nor experts. change is as for Model.
+// MoEModel returns a small decoder of 97 tokens with what [Model] lacks: a table of positions,
+// layer norms, maps, and mixtures of experts. One mixture has biases, one has groups and a shared
+// expert behind a gate of one column, one has unquantized weights. The last layer has neither a
+// gate nor experts. change is as for Model.
 func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(12)
 	changed := func(w *tensor.Tensor) *tensor.Tensor {
@@ -99,10 +99,10 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	})
 }
 
-// models are the whole programs that must have the same bits however they are run.
+// models are the whole programs whose bits must not depend on how they are run.
 var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel}
 
-// notFiniteExperts breaks experts whose weights the numbers leave the range with.
+// notFiniteExperts damages weights of experts so that results leave the range of float32.
 func notFiniteExperts(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		weights string // of one expert
@@ -121,7 +121,7 @@ func notFiniteExperts(t *testing.T, b plan.Backend) {
 					}
 				case w.DType == tensor.BF16 && err == nil && expert == 2:
 					for at := 0; at < len(w.Data); at += 2 {
-						binary.LittleEndian.PutUint16(w.Data[at:], 0x7f7f) // the largest of bfloat16
+						binary.LittleEndian.PutUint16(w.Data[at:], 0x7f7f) // largest bfloat16
 					}
 				case w.Name == c.weights || err == nil && expert == 2:
 					for at, scales := 0, random.Scales(w.DType); at < len(w.Data); at += w.DType.BlockBytes() {
@@ -130,7 +130,7 @@ func notFiniteExperts(t *testing.T, b plan.Backend) {
 				}
 			})
 			r := runner(t, b, p, 40, 2, 40, plan.Limits{Cache: tensor.F32, Activations: activations})
-			r.Add(ids(newRand(27), 40, modelVocab), 40) // enough to choose each of the experts
+			r.Add(ids(newRand(27), 40, modelVocab), 40) // enough tokens that each expert is chosen
 			var where *plan.NotFiniteError
 			if err := r.Run(); !errors.As(err, &where) {
 				t.Errorf("%s, %v activations: error %v", c.weights, activations, err)
@@ -141,7 +141,7 @@ func notFiniteExperts(t *testing.T, b plan.Backend) {
 	}
 }
 
-// nodeOf is p's first node with a weight of a name, or of that of an expert.
+// nodeOf returns p's first node with a weight of that name, of an expert or not.
 func nodeOf(p *plan.Program, name string) *plan.Node {
 	i := slices.IndexFunc(p.Nodes, func(n plan.Node) bool {
 		return slices.ContainsFunc(n.Tensors(), func(w *tensor.Tensor) bool { return w.Name == name || w.Name == fmt.Sprintf(name, 2) })

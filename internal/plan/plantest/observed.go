@@ -10,18 +10,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// observed looks at the values that steps write, which changes none of them.
+// observed checks the values passed to Observe, which must not change a bit.
 func observed(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	refused := newMeasured(t, b, p, plan.Limits{Cache: tensor.F32}).batch(0, 1)
-	refused.Observe = func(plan.Value, []float32) { t.Error("a value is observed that was not to be") }
+	refused.Observe = func(plan.Value, []float32) { t.Error("Observe was called in a step without it") }
 	exe, err := b.Compile(context.Background(), p, LimitsFor(p, 80, 2, 64, 16, plan.Limits{Cache: tensor.F32}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = exe.Close() }()
 	if _, err := exe.Submit(refused); !errors.Is(err, plan.ErrBatch) {
-		t.Errorf("values are observed of an executable that was not made for that: error %v", err)
+		t.Errorf("an executable compiled without Observed accepts Observe: error %v", err)
 	}
 	eachMeasured(t, b, true, func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32) {
 		for _, which := range []func(i int) bool{func(int) bool { return true }, func(i int) bool { return i%2 == 1 }} {
@@ -49,7 +49,7 @@ func observed(t *testing.T, b plan.Backend) {
 	})
 }
 
-// observedStep checks what was seen of a step.
+// observedStep checks the values observed in step i.
 func (m *measured) observedStep(t *testing.T, i int, b *plan.Batch, res *plan.Result, seen map[plan.Value][]float32) {
 	t.Helper()
 	rows := func(v plan.Value) int { return b.Size(m.p.Shapes[v][0]) }
@@ -68,12 +68,12 @@ func (m *measured) observedStep(t *testing.T, i int, b *plan.Batch, res *plan.Re
 		switch n := &m.p.Nodes[k]; n.Op {
 		case plan.Linear, plan.Attention, plan.Experts, plan.Embed:
 			if rows(n.Out) > 0 && !m.shown(n.Out, seen) {
-				t.Errorf("step %d: nothing is seen of %s, %%%d", i, n.Where(), n.Out)
+				t.Errorf("step %d: %s, %%%d was not observed", i, n.Where(), n.Out)
 			}
 		}
 	}
 	if seen[m.p.Residual] == nil {
-		t.Errorf("step %d: the residual is not seen", i)
+		t.Errorf("step %d: the residual was not observed", i)
 	}
 	for v, want := range map[plan.Value][][]float32{m.p.Logits: res.Logits, m.p.Hidden: res.Hidden} {
 		cols := int(m.p.Shapes[v][1])
@@ -85,8 +85,8 @@ func (m *measured) observedStep(t *testing.T, i int, b *plan.Batch, res *plan.Re
 	}
 }
 
-// shown reports whether v is seen, or what is made of it element by element, which may be
-// all that is written of it.
+// shown reports whether v was observed, or a value made of it element by element, which may be all
+// that is written.
 func (m *measured) shown(v plan.Value, seen map[plan.Value][]float32) bool {
 	if seen[v] != nil {
 		return true

@@ -1,7 +1,6 @@
-// Package plantest holds what every backend must satisfy: for each operation
-// and dtype small inputs and the answer in plain float64, and for whole programs
-// that the bits do not depend on how a sequence was cut into steps or on who
-// else was in them. A backend's test is one call of [All].
+// Package plantest tests backends. It compares each operation, for each dtype, with plain float64
+// on small inputs. It checks that the bits of whole programs do not depend on how a sequence is cut
+// into steps or on the other sequences in them. A backend's test is one call of [All].
 package plantest
 
 import (
@@ -57,7 +56,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
 }
 
-// Dtypes are the formats that every backend runs: all that weights may have.
+// Dtypes are the formats of weights that every backend must run: all of them.
 var Dtypes = func() (all []tensor.DType) {
 	for _, f := range tensor.Formats() {
 		if f.DType.Weight() {
@@ -67,8 +66,7 @@ var Dtypes = func() (all []tensor.DType) {
 	return all
 }()
 
-// Weight is a random tensor of values about scale in size. Quantised ones have
-// random blocks.
+// Weight returns a random tensor with values of about scale. Quantized tensors have random blocks.
 func Weight(rng *rand.Rand, name string, d tensor.DType, scale float64, shape ...int) *tensor.Tensor {
 	n, err := tensor.Elems(shape)
 	if err != nil {
@@ -89,7 +87,7 @@ func Weight(rng *rand.Rand, name string, d tensor.DType, scale float64, shape ..
 	return w
 }
 
-// vector is a random F32 vector about mean.
+// vector returns a random F32 vector of values about mean.
 func vector(rng *rand.Rand, name string, mean, scale float64, n int) *tensor.Tensor {
 	w := Weight(rng, name, tensor.F32, scale, n)
 	for i := range n {
@@ -99,7 +97,7 @@ func vector(rng *rand.Rand, name string, mean, scale float64, n int) *tensor.Ten
 	return w
 }
 
-// matrix is w's rows in float64.
+// matrix returns w's rows in float64.
 func matrix(w *tensor.Tensor) [][]float64 {
 	values, err := w.Float32s()
 	if err != nil {
@@ -116,7 +114,7 @@ func matrix(w *tensor.Tensor) [][]float64 {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// ids are n tokens of a vocabulary.
+// ids returns n random tokens of a vocabulary.
 func ids(rng *rand.Rand, n, vocab int) []int32 {
 	list := make([]int32, n)
 	for i := range list {
@@ -134,8 +132,8 @@ func build(t *testing.T, f func(b *plan.Builder)) *plan.Program {
 	return p
 }
 
-// outputs runs one token per row of x's values through a program whose input is
-// table x and returns every token's output row.
+// outputs runs tokens, one per row of x's values, through a program whose input is table x. It
+// returns every token's output row.
 func outputs(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, cache tensor.DType, pageTokens, length int) [][]float32 {
 	t.Helper()
 	return outputsWith(t, b, p, tokens, plan.Limits{Cache: cache}, pageTokens, length)
@@ -156,8 +154,8 @@ func outputsWith(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, 
 	return s.Logits
 }
 
-// near fails unless every value is within tol times the size of its row, which
-// is at least least: sums may cancel.
+// near fails unless every value is within tol times the size of its row. A row's size counts as at
+// least least, because sums may cancel.
 func near(t *testing.T, what string, got [][]float32, want [][]float64, tol, least float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -179,7 +177,7 @@ func near(t *testing.T, what string, got [][]float32, want [][]float64, tol, lea
 	}
 }
 
-// single is a program of one operation on the rows of a table.
+// single returns a program of one operation on the rows of a table.
 func single(t *testing.T, table *tensor.Tensor, op func(b *plan.Builder, x plan.Value) plan.Value) *plan.Program {
 	t.Helper()
 	return build(t, func(b *plan.Builder) {
@@ -206,14 +204,14 @@ func embed(t *testing.T, b plan.Backend) {
 		if !plan.InBytes(d) {
 			continue
 		}
-		// A table that is the head as well may be kept in another form.
+		// A table that is also the head may be kept in another layout.
 		tied := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, table, nil) })
 		got := outputsWith(t, b, tied, tokens, plan.Limits{Cache: tensor.F32, Activations: b.Rounds()}, 16, 0)
 		promised(t, d.String()+", tied", got, rowsOf(matrix(table), tokens), table, nil, b.Rounds())
 	}
 }
 
-// product is x·wᵀ + bias in float64.
+// product computes x·wᵀ + bias in float64.
 func product(x, w [][]float64, bias []float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for i := range x {
@@ -320,12 +318,13 @@ func layerNormHeads(t *testing.T, b plan.Backend) {
 	}
 }
 
-// centered is layer normalisation in float64.
+// centered computes layer normalization in float64.
 func centered(x [][]float64, w, bias []float64, eps float64) [][]float64 {
 	return centeredBy(x, w, bias, len(w), eps)
 }
 
-// centeredBy is that of groups, w and bias for all of them in turn.
+// centeredBy computes layer normalization of groups; w and bias hold the weights of all groups of a
+// row.
 func centeredBy(x [][]float64, w, bias []float64, group int, eps float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for i := range x {
@@ -345,7 +344,7 @@ func centeredBy(x [][]float64, w, bias []float64, group int, eps float64) [][]fl
 	return y
 }
 
-// turned is x with the heads of every row turned by their positions.
+// turned returns x with the heads of every row rotated by their positions.
 func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for pos := range x {
@@ -380,7 +379,7 @@ func rope(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		name   string
 		attr   plan.RopeAttr
-		length int // of the prompt
+		length int // length of the prompt
 		freqs  func(*plan.RopeAttr) func(int) []float64
 	}{
 		{"halves", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), Scale: 1}, 0, plain},
@@ -415,8 +414,7 @@ func rope(t *testing.T, b plan.Backend) {
 	}
 }
 
-// attended is plain softmax attention in float64 over a sequence, sinks [Heads] or
-// nil.
+// attended computes plain softmax attention in float64 over a sequence. sinks is [Heads] or nil.
 func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]float64 {
 	out := make([][]float64, len(q))
 	for t := range q {
@@ -454,11 +452,11 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 }
 
 func attention(t *testing.T, b plan.Backend) {
-	// Sinks are a vector of any format.
+	// Sinks may have any format.
 	formats := map[tensor.DType]tensor.DType{tensor.F32: tensor.F32, tensor.F16: tensor.F16, tensor.Q8_0: tensor.BF16}
-	// What a value may be off, times its row's size: scores and values of that
-	// precision, and their sums. A backend may round queries and weights to f16 where
-	// the cache is not of float32, each by 2^-11, as an F16 cache rounds keys and values.
+	// Allowed error, times the size of a row: scores and values in that precision, and their sums.
+	// Unless the cache is float32, a backend may round queries and weights to f16, each by 2^-11,
+	// as an F16 cache rounds keys and values.
 	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
 		attr       plan.AttentionAttr
@@ -574,7 +572,7 @@ func pick(t *testing.T, b plan.Backend) {
 		t.Fatal(err)
 	}
 	if res.Logits[1] != nil || res.Hidden[1] != nil || res.Logits[2] != nil {
-		t.Error("a row has what was not wanted")
+		t.Error("a row has an output that it did not want")
 	}
 	m := matrix(table)
 	near(t, "logits", [][]float32{res.Logits[0]}, [][]float64{m[0]}, 0, 0)

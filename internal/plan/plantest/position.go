@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// position adds a table's rows by position, from any position on and beside others.
+// position adds a table's rows by position, from any first position, for one sequence or several.
 func position(t *testing.T, b plan.Backend) {
 	const vocab, positions, d = 7, 41, 256
 	for _, format := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_0, tensor.Q6_K} {
@@ -23,7 +23,7 @@ func position(t *testing.T, b plan.Backend) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// spans are the first and the last position of each sequence.
+		// spans are the first and last positions of the sequences
 		batch := func(spans ...[2]int) (*plan.Batch, [][]float64) {
 			b, want := &plan.Batch{Start: []int32{0}, Tables: []plan.PageTable{}}, [][]float64(nil)
 			for _, s := range spans {

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// rounded is x as weights of d are multiplied with it, so far as that is promised to the
-// bit: blocks of 8 bits where activations are Q8_0.
+// rounded returns x rounded as for products with weights of d, if that is defined to the bit: to
+// blocks of 8 bits if activations are Q8_0. Otherwise it returns x.
 func rounded(x [][]float64, activations, d tensor.DType) [][]float64 {
 	if activations == tensor.Q8_0 && plan.InBytes(d) {
 		return rounded8(x)
@@ -18,10 +18,10 @@ func rounded(x [][]float64, activations, d tensor.DType) [][]float64 {
 	return x
 }
 
-// slack is how far products with weights of d may be from those of what [rounded] makes of
-// activations, as a distance. As F16 activations are a 64th of what they were, rounded to the
-// nearest, and so are weights and the scales of blocks that they are made of: the distance is
-// 2e-4 to 5e-4. With weights of BF16 they are BF16, which is 1.7e-3 by itself.
+// slack returns the largest relative distance of products with weights of d from products of
+// [rounded] activations. F16 activations are divided by 64 and rounded to nearest, and so are
+// weights and the scales of blocks: the distance is 2e-4 to 5e-4. With BF16 weights activations are
+// BF16, which alone causes 1.7e-3.
 func slack(activations, d tensor.DType) float64 {
 	switch {
 	case activations != tensor.F16 || d == tensor.F32 || d == tensor.F64:
@@ -32,8 +32,9 @@ func slack(activations, d tensor.DType) float64 {
 	return 1e-3
 }
 
-// chained is the slack of products one after the other, with weights of these formats. What
-// is rounded to 8 bits on its way may be rounded the other way, which weighs more among few.
+// chained returns the slack of successive products with weights of these formats. Activations
+// between them may round to 8 bits in the other direction, which weighs more if there are few of
+// them.
 func chained(activations tensor.DType, formats ...tensor.DType) float64 {
 	most := 0.0
 	for _, d := range formats {
@@ -44,8 +45,8 @@ func chained(activations tensor.DType, formats ...tensor.DType) float64 {
 	return most
 }
 
-// promised checks products of x with w and bias, each by itself and, where there are enough of
-// them, all together.
+// promised checks products of x with w and bias: each value, and if there are enough of them, the
+// distance of all.
 func promised(t *testing.T, what string, got [][]float32, x [][]float64, w *tensor.Tensor, bias []float64, activations tensor.DType) {
 	t.Helper()
 	m, most := matrix(w), slack(activations, w.DType)
@@ -66,15 +67,14 @@ func promised(t *testing.T, what string, got [][]float32, x [][]float64, w *tens
 		}
 	}
 	if e := distance(got, want); e > most && len(want)*len(m) >= 150 {
-		t.Errorf("%s: %.2g from what is not rounded, %.2g is the most", what, e, most)
+		t.Errorf("%s: %.2g from products without rounding, want at most %.2g", what, e, most)
 	}
 }
 
-// products holds what is promised of activations that are rounded. As Q8_0 they are blocks
-// of 32 values with one scale, max|x|/127, rounded to the nearest, for weights of formats
-// [plan.InBytes]: with these the products are exact but for float32 sums, and they are near
-// those of float32. Those of other formats are of float32. As F16 they are near those of
-// float32, see [slack].
+// products checks products of rounded activations. Q8_0 activations are blocks of 32 values with
+// one scale, max|x|/127, rounded to nearest, for weights with [plan.InBytes]. These products are
+// exact but for float32 sums, and near those of float32 activations. Weights of other formats have
+// float32 activations. F16 activations are near float32, see [slack].
 func products(t *testing.T, b plan.Backend) {
 	activations := b.Rounds()
 	for _, d := range Dtypes {
@@ -82,7 +82,7 @@ func products(t *testing.T, b plan.Backend) {
 			inFloats(t, b, d)
 			continue
 		}
-		// 4,608 values are blocks of every length, and many of them.
+		// 4,608 columns are many whole blocks of every format.
 		for _, k := range []int{d.BlockLen(), 3 * d.BlockLen(), 1024, 4608} {
 			for _, rows := range []int{1, 15, 16, 33, 70} {
 				if k == 4608 && rows != 33 {
@@ -111,8 +111,8 @@ func products(t *testing.T, b plan.Backend) {
 	}
 }
 
-// ProductBits holds that what is made of a row does not depend on how many others there are, for
-// as many as a backend may have other kernels for.
+// ProductBits checks that a row's product does not depend on the number of other rows, for all
+// numbers for which a backend may have another kernel.
 func ProductBits(t *testing.T, b plan.Backend) {
 	for _, d := range Dtypes {
 		t.Run(d.String(), func(t *testing.T) {
@@ -151,7 +151,7 @@ func productBits(t *testing.T, b plan.Backend, d tensor.DType, k int) {
 	}
 }
 
-// inFloats holds the same of a format that is not computed in bytes.
+// inFloats checks the same for a format whose products read floats.
 func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
 	const rows, tokens, k = 33, 5, 768
 	rng := newRand(uint64(d))
@@ -163,7 +163,7 @@ func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
 	promised(t, fmt.Sprintf("%v, %v activations", d, b.Rounds()), got, rowsOf(matrix(table), list), w, nil, b.Rounds())
 }
 
-// rounded8 is x as blocks of 8-bit values.
+// rounded8 returns x rounded to blocks of 8-bit values.
 func rounded8(x [][]float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for r := range x {
@@ -184,7 +184,7 @@ func rounded8(x [][]float64) [][]float64 {
 	return y
 }
 
-// distance is the size of got-want in parts of want's (Frobenius).
+// distance returns the Frobenius norm of got-want divided by that of want.
 func distance(got [][]float32, want [][]float64) float64 {
 	var diff, size float64
 	for i := range want {

@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Runner feeds sequences to an executable, with pages scattered over the
-// pools, and collects every token's logits.
+// A Runner runs sequences on an executable with pages scattered over the pools, and collects every
+// token's logits.
 type Runner struct {
 	Program *plan.Program
 	Limits  plan.Limits
@@ -16,19 +16,19 @@ type Runner struct {
 
 	free [][]int32 // by group
 	seqs []*Seq
-	ops  []plan.StateOp // of the next step
+	ops  []plan.StateOp // for the next step
 }
 
 // A Seq is one sequence of a Runner.
 type Seq struct {
 	IDs    []int32
-	Chunk  int         // tokens a step
-	Prompt int         // the length that rotary frequencies go by; 0: of IDs
+	Chunk  int         // tokens per step
+	Prompt int         // length that rotary frequencies depend on; 0: that of IDs
 	Logits [][]float32 // [tokens fed][vocab]
-	tables [][]int32   // by group: all logical pages, -1 where given back; of states per sequence, the slots of the step before
+	tables [][]int32   // by group: all logical pages, -1 if freed; for states per sequence, the slots of the previous step
 }
 
-// NewRunner compiles p on b within lim, for which see [LimitsFor].
+// NewRunner compiles p on b with lim, see [LimitsFor].
 func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error) {
 	exe, err := b.Compile(context.Background(), p, lim, nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error
 	}
 	r := &Runner{Program: p, Limits: lim, Exe: exe}
 	for _, n := range lim.Pages {
-		// Any order will do that is not the pools' own.
+		// any order other than the pools' own
 		free := make([]int32, 0, n)
 		for i := range n {
 			free = append(free, int32((i*7+3)%n))
@@ -51,8 +51,8 @@ func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error
 	return r, nil
 }
 
-// LimitsFor are limits for steps of tokens and seqs, each sequence of up to
-// context tokens.
+// LimitsFor returns limits for steps of at most that many tokens and sequences, each sequence of up
+// to context tokens.
 func LimitsFor(p *plan.Program, tokens, seqs, context, pageTokens int, base plan.Limits) plan.Limits {
 	base.Tokens, base.Seqs, base.Rows, base.PageTokens, base.Masks = tokens, seqs, tokens, pageTokens, 2*seqs
 	base.Pages = nil
@@ -73,7 +73,7 @@ func (r *Runner) Add(ids []int32, chunk int) *Seq {
 	return s
 }
 
-// Drop removes a sequence and gives its pages back.
+// Drop removes a sequence and frees its pages.
 func (r *Runner) Drop(s *Seq) {
 	for g, t := range s.tables {
 		for _, page := range t {
@@ -90,8 +90,7 @@ func (r *Runner) Drop(s *Seq) {
 	}
 }
 
-// Step runs one step of every sequence that has tokens left, and reports
-// whether there was one.
+// Step runs one step with every sequence that has tokens left. It reports whether there was one.
 func (r *Runner) Step() (bool, error) {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(r.Program.Groups))}
 	for g := range b.Tables {
@@ -146,8 +145,8 @@ func (r *Runner) Step() (bool, error) {
 	return true, nil
 }
 
-// page gives s the pages for positions up to end, takes back those that no
-// position from start sees, and writes the table.
+// page gives s pages for positions up to end, frees the pages that no position from start on sees,
+// and writes the table.
 func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
 	if r.Program.Groups[g].Kind == plan.PerSequence {
 		r.slots(s, g, t)
@@ -167,7 +166,7 @@ func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
 	t.Add(first, s.tables[g][first:]...)
 }
 
-// slots has s go on from the slot that its step before wrote, and writes the table.
+// slots makes s read the slot that its previous step wrote, and writes the table.
 func (r *Runner) slots(s *Seq, g int, t *plan.PageTable) {
 	in := int32(-1)
 	if n := len(s.tables[g]); n > 0 {
@@ -181,7 +180,7 @@ func (r *Runner) slots(s *Seq, g int, t *plan.PageTable) {
 	t.AddSlots(in, out)
 }
 
-// Run steps until all sequences are done.
+// Run runs steps until all sequences are done.
 func (r *Runner) Run() error {
 	for {
 		more, err := r.Step()

@@ -6,10 +6,10 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A lookbehind of more than one character asks for an intersection with what
-// precedes, which only the outermost sequence knows whole.
+// A lookbehind of more than one character is an intersection with the text before it. Only the
+// outermost sequence knows all of that text.
 
-// flat is the sequence that n is.
+// flat returns n as a flat sequence of nodes.
 func flat(n *node) []*node {
 	if n.kind != kindCat {
 		return []*node{n}
@@ -21,8 +21,8 @@ func flat(n *node) []*node {
 	return items
 }
 
-// top is the set of texts that are one of before, then what the items match,
-// then what k says. Nothing stands in front of them.
+// top returns the texts of before, followed by what the items match and then by k. before starts at
+// the beginning of the text.
 func (c *compiler) top(before, items []*node, k vec) rx.Expr {
 	if len(items) > 0 && !c.step(items[0].at) {
 		return rx.Nothing
@@ -69,12 +69,13 @@ func (c *compiler) top(before, items []*node, k vec) rx.Expr {
 	return c.top([]*node{c.made(c.s.And(head, look))}, items[last+1:], k)
 }
 
-// isStart reports whether n is the beginning of the text.
+// isStart reports whether n asserts the beginning of the text.
 func (n *node) isStart() bool {
 	return n.kind == kindHere && len(n.pairs) == 1 && n.pairs[0].right.all() && n.pairs[0].left.edge && len(n.pairs[0].left.set) == 0
 }
 
-// keepEmpty is what of before may stand where the text begins.
+// keepEmpty returns what remains of before if the text begins after it: nothing if before can match
+// the empty text, otherwise before unchanged.
 func keepEmpty(before []*node) []*node {
 	for _, n := range before {
 		if !n.nullable {
@@ -88,7 +89,7 @@ func hasBehind(n *node) bool {
 	return n.kind == kindBehind || n.kind != kindAhead && n.looks && slices.ContainsFunc(n.subs, hasBehind)
 }
 
-// looksAhead reports whether something in n depends on what follows it.
+// looksAhead reports whether any part of n depends on what follows it.
 func looksAhead(n *node) bool {
 	for _, p := range n.pairs {
 		if !p.right.all() {

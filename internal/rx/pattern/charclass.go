@@ -16,7 +16,7 @@ var (
 		return tables(unicode.Zs).union(setOf('\t', '\r', 0xFEFF, 0xFEFF, 0x2028, 0x2029))
 	})
 
-	// Unicode's UTS 18, as Rust has it.
+	// As UTS 18 defines them and Rust implements them.
 	unicodeDigit = sync.OnceValue(func() set { return tables(unicode.Nd) })
 	unicodeSpace = sync.OnceValue(func() set { return tables(unicode.White_Space) })
 	unicodeWord  = sync.OnceValue(func() set {
@@ -44,7 +44,7 @@ func (p *parser) perl(letter byte) set {
 	return unicodeSpace()
 }
 
-// lineEnds is what a dot does not match and what separates lines.
+// lineEnds returns the characters that end lines. A dot does not match them.
 func (p *parser) lineEnds() set {
 	if p.o.Dialect == ECMA {
 		return setOf('\n', '\n', '\r', '\r', 0x2028, 0x2029)
@@ -52,7 +52,7 @@ func (p *parser) lineEnds() set {
 	return single('\n')
 }
 
-// posix are the classes that stand as [:name:] in a class.
+// posix are the classes that a class may contain as [:name:].
 var posix = map[string]set{
 	"alnum":  setOf('0', '9', 'A', 'Z', 'a', 'z'),
 	"alpha":  setOf('A', 'Z', 'a', 'z'),

@@ -1,12 +1,12 @@
 package pattern
 
-// maxClasses bounds the classes of a pattern: a matrix of a loop has as many
-// rows as pairs of them.
+// maxClasses bounds the classes of a pattern: the matrix of a loop has a row and a column for each
+// pair of classes.
 const maxClasses = 12
 
-// classes divides the code points so that everything that the tree says about
-// the characters beside a position holds for all of a class or for none. The
-// first, which is nil, stands for no character: the end of the text.
+// classes partitions the code points so that each set that the tree tests beside a position
+// contains all of a class or nothing of it. The first class, nil, stands for no character: the edge
+// of the text.
 func classes(tree *node) ([]set, bool) {
 	list := []set{nil, everything}
 	seen := map[string]bool{}
@@ -45,7 +45,7 @@ func classes(tree *node) ([]set, bool) {
 	return list, walk(tree)
 }
 
-// holds reports whether a character of class i may stand on the side.
+// holds reports whether side s allows a character of class i.
 func (c *compiler) holds(s side, i int) bool {
 	if i == 0 {
 		return s.edge

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A compiler turns trees into expressions.
+// A compiler turns a tree into an expression.
 type compiler struct {
 	s       *rx.Space
 	text    string
@@ -19,7 +19,7 @@ type compiler struct {
 	err     error
 }
 
-// A vec is a set of texts for each class of the character before it.
+// A vec is a set of texts for each class of the preceding character.
 type vec []rx.Expr
 
 func newCompiler(s *rx.Space, text string, o Options, tree *node) (*compiler, error) {
@@ -43,7 +43,7 @@ func (c *compiler) fail(at int, format string, args ...any) {
 	}
 }
 
-// step counts work and reports whether to go on.
+// step counts work. It returns false if the compiler must stop.
 func (c *compiler) step(at int) bool {
 	if c.steps++; c.steps > maxSteps {
 		c.fail(at, "the pattern is too large; use smaller counts around what looks around")
@@ -51,7 +51,7 @@ func (c *compiler) step(at int) bool {
 	return c.err == nil
 }
 
-// whole is the set of texts that fit the tree, by the dialect's rule.
+// whole returns the set of texts that match the tree, by the dialect's rule.
 func (c *compiler) whole(tree *node) (rx.Expr, error) {
 	var before []*node
 	after := rx.Empty
@@ -65,12 +65,12 @@ func (c *compiler) whole(tree *node) (rx.Expr, error) {
 	return e, nil
 }
 
-// made is a node for the texts of e.
+// made returns a node that matches the texts of e.
 func (c *compiler) made(e rx.Expr) *node {
 	return &node{kind: kindMade, expr: e, plain: true, nullable: c.s.Nullable(e)}
 }
 
-// same is the vector of e for all classes.
+// same returns a vec with e for all classes.
 func (c *compiler) same(e rx.Expr) vec {
 	v := make(vec, len(c.classes))
 	for i := range v {
@@ -79,7 +79,7 @@ func (c *compiler) same(e rx.Expr) vec {
 	return v
 }
 
-// uniform reports whether v says the same after every character.
+// uniform reports whether v is the same after every character.
 func (v vec) uniform() bool {
 	for _, e := range v[1:] {
 		if e != v[1] {
@@ -102,7 +102,7 @@ func (c *compiler) runes(s set) rx.Expr {
 	return e
 }
 
-// plain is the set of texts of a node inside which nothing looks around.
+// plain returns the texts of a node that contains no anchors, word boundaries or lookarounds.
 func (c *compiler) plain(n *node) rx.Expr {
 	if e, ok := c.plains[n]; ok || !c.step(n.at) {
 		return e
@@ -130,8 +130,8 @@ func (c *compiler) plain(n *node) rx.Expr {
 	return e
 }
 
-// rest is the set of texts that begin with what n matches and go on with what
-// then is in k, for each class of the character before.
+// rest returns the texts that begin with a match of n and continue with a text of k, for each class
+// of the preceding character.
 func (c *compiler) rest(n *node, k vec) vec {
 	if !c.step(n.at) {
 		return k
@@ -181,7 +181,7 @@ func (c *compiler) failBehind(n *node) {
 	c.fail(n.at, "a lookbehind of more than one character works only outside of repetitions and lookaheads; write it with one character, or as a lookahead")
 }
 
-// beginning is the texts of e that begin as the side says.
+// beginning returns the texts of e whose first character the side allows.
 func (c *compiler) beginning(s side, e rx.Expr) rx.Expr {
 	switch {
 	case s.all():
@@ -191,7 +191,7 @@ func (c *compiler) beginning(s side, e rx.Expr) rx.Expr {
 			return rx.Empty
 		}
 		return rx.Nothing
-	case s.set.equal(everything): // and not the edge
+	case s.set.equal(everything): // without the edge
 		return c.s.And(e, c.s.Not(rx.Empty))
 	}
 	begin := c.s.Concat(c.runes(s.set), rx.Anything)
@@ -224,8 +224,7 @@ func (c *compiler) plainRest(n *node, k vec) vec {
 	return out
 }
 
-// tail is the texts of a plain node that are not empty, followed by what k says
-// after their last character.
+// tail returns the nonempty texts of a plain node, each followed by k for its last character.
 func (c *compiler) tail(n *node, k vec) rx.Expr {
 	if !c.step(n.at) {
 		return rx.Nothing
@@ -277,7 +276,7 @@ func (c *compiler) tail(n *node, k vec) rx.Expr {
 		}
 		return e
 	}
-	// A repetition: its last round is the last that is not empty.
+	// A repetition ends with its last nonempty round.
 	sub, min, max := n.subs[0], n.min-1, n.max-1
 	if sub.nullable || min < 0 {
 		min = 0
@@ -291,7 +290,7 @@ func (c *compiler) tail(n *node, k vec) rx.Expr {
 	return c.s.Concat(c.s.Repeat(c.plain(sub), min, max), c.tail(sub, k))
 }
 
-// plainRestOf is plainRest of a node whose tail is known.
+// plainRestOf returns plainRest of a node whose tail is known.
 func (c *compiler) plainRestOf(n *node, tail rx.Expr, k vec) vec {
 	out := c.same(tail)
 	if n.nullable {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Error says what is wrong with a pattern, where, and what would work.
+// An Error says what is wrong with a pattern, where, and how to fix it.
 type Error struct {
 	Pattern string
 	Offset  int // in bytes
@@ -17,7 +17,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("pattern %s: at byte %d: %s", clip(e.Pattern), e.Offset, e.Problem)
 }
 
-// clip quotes text, and only the beginning of a long one.
+// clip quotes text. It shortens a long one.
 func clip(text string) string {
 	const limit = 80
 	if len(text) <= limit {

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// folding lists the code points that simple case folding takes for others, in order.
+// folding returns the code points that simple case folding maps to others, in ascending order.
 var folding = sync.OnceValue(func() []rune {
 	var list []rune
 	for r := rune(0); r <= unicode.MaxRune; r++ {
@@ -18,7 +18,7 @@ var folding = sync.OnceValue(func() []rune {
 	return list
 })
 
-// fold adds to s whatever differs from its members only in case.
+// fold returns s and all code points that differ from its members only in case.
 func (s set) fold() set {
 	list := folding()
 	out := append(set(nil), s...)

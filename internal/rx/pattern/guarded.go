@@ -6,10 +6,10 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// guarded is rest of any number of sub, which holds a lookahead of more than one
-// character: one character of a set, with lookaheads before or after it. That is
-// exact where the text that follows cannot begin with a character of the set, for
-// then where the repetition ends is certain. An example is ^((?!--).)*$.
+// guarded returns rest of any number of rounds of sub, which contains a lookahead of more than one
+// character. sub must be one character of a set, with lookaheads before or after it. The result is
+// exact if the following text cannot begin with a character of the set, because the end of the
+// repetition is then certain. An example is ^((?!--).)*$.
 func (c *compiler) guarded(sub *node, k vec) vec {
 	if hasBehind(sub) {
 		c.failBehind(sub)
@@ -23,12 +23,12 @@ func (c *compiler) guarded(sub *node, k vec) vec {
 	if len(after) == 0 {
 		return c.guardedChar(sub.at, before, char, k)
 	}
-	// (B S A)* k is k or B S (A B S)* A k.
+	// (B S A)* k equals k or B S (A B S)* A k.
 	x := c.guardedChar(sub.at, slices.Concat(after, before), char, c.restOf(after, k))
 	return c.or(k, c.restOf(before, c.rest(char, x)))
 }
 
-// guards divides a sequence into lookaheads, a character and lookaheads.
+// guards splits a sequence into lookaheads, a character and lookaheads.
 func guards(n *node) (before []*node, char *node, after []*node, ok bool) {
 	for _, sub := range flat(n) {
 		switch {
@@ -52,10 +52,10 @@ func (c *compiler) restOf(items []*node, k vec) vec {
 	return k
 }
 
-// guardedChar is rest of any number of guards and then a character.
+// guardedChar returns rest of any number of rounds of the guards and then a character.
 func (c *compiler) guardedChar(at int, guards []*node, char *node, k vec) vec {
 	if k[0] == c.o.Any && k[1] == k[0] && k.uniform() {
-		return k // anything may follow no round at all
+		return k // zero rounds already allow any text
 	}
 	s := c.runes(char.set)
 	begins := c.s.Concat(s, rx.Anything)

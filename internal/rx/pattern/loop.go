@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// repeatRest is rest of a repetition of something that looks around.
+// repeatRest returns rest of a repetition that is not plain.
 func (c *compiler) repeatRest(n *node, k vec) vec {
 	sub := n.subs[0]
 	if n.max >= 0 {
@@ -31,10 +31,10 @@ func (c *compiler) repeatRest(n *node, k vec) vec {
 	return x
 }
 
-// closure is rest of any number of sub, which looks only at the characters
-// beside a position. Between two rounds there is a position with a class before
-// it and one after it; a matrix says what texts lead from one such pair to
-// another, and its closure what any number of rounds does.
+// closure returns rest of any number of rounds of sub, which looks only at the characters beside a
+// position. Between two rounds is a position with one class before it and one after it. A matrix
+// holds the texts that lead from one such pair to another; its closure describes any number of
+// rounds.
 func (c *compiler) closure(sub *node, k vec) vec {
 	m := c.matrix(sub)
 	if m == nil {
@@ -55,15 +55,15 @@ func (c *compiler) closure(sub *node, k vec) vec {
 	return out
 }
 
-// beginningWith is the texts of e that begin with a character of class i, or for
-// class 0 the empty one.
+// beginningWith returns the texts of e that begin with a character of class i. For class 0 it
+// returns the empty text if e has it.
 func (c *compiler) beginningWith(i int, e rx.Expr) rx.Expr {
 	return c.beginning(side{c.classes[i], i == 0}, e)
 }
 
-// A matrix has a row and a column for each pair of classes around a position,
-// the left one counting more. An entry is the texts that lead from one position
-// to the other; the empty text leads only from one to itself.
+// A matrix has a row and a column for each pair of classes around a position, the left class being
+// the more significant. An entry is the texts that lead from one position to the other. The empty
+// text leads only from a pair to itself.
 type matrix [][]rx.Expr
 
 func (c *compiler) zero() matrix {
@@ -83,7 +83,7 @@ func (c *compiler) identity() matrix {
 	return m
 }
 
-// matrix returns nil when the compiler has failed.
+// matrix returns the matrix of n, or nil if the compiler has failed.
 func (c *compiler) matrix(n *node) matrix {
 	if !c.step(n.at) {
 		return nil
@@ -138,7 +138,7 @@ func (c *compiler) repeatMatrix(n *node) matrix {
 	return m
 }
 
-// plainMatrix divides the texts of a plain node by their first and last characters.
+// plainMatrix splits the texts of a plain node by the classes of their first and last characters.
 func (c *compiler) plainMatrix(n *node) matrix {
 	size := len(c.classes)
 	m := c.zero()
@@ -161,7 +161,7 @@ func (c *compiler) plainMatrix(n *node) matrix {
 	return m
 }
 
-// between is the texts of a plain node that begin with class first and end with last.
+// between returns the texts of a plain node that begin with class first and end with class last.
 func (c *compiler) between(n *node, first, last int) rx.Expr {
 	if n.kind == kindSet {
 		if first != last {
@@ -211,7 +211,7 @@ func (c *compiler) product(a, b matrix) matrix {
 	return out
 }
 
-// plus is the closure of m: one or more steps. It is Kleene's algorithm.
+// plus returns the closure of m, one or more steps, by Kleene's algorithm.
 func (c *compiler) plus(m matrix) matrix {
 	if m == nil {
 		return nil

@@ -2,8 +2,8 @@ package pattern
 
 import "slices"
 
-// A matcher tells whether a tree fits a text by trying everything, as the
-// definitions of the notations say.
+// A matcher decides whether a tree matches a text by exhaustive search, following the definitions
+// of the dialects.
 type matcher struct {
 	text  []rune
 	steps int
@@ -15,7 +15,7 @@ type matchKey struct {
 	at int
 }
 
-// ends returns where n may end that begins at i.
+// ends returns the positions at which a match of n that begins at i may end.
 func (m *matcher) ends(n *node, i int) []int {
 	k := matchKey{n, i}
 	if out, ok := m.seen[k]; ok {
@@ -107,7 +107,7 @@ func (m *matcher) repeat(n *node, i int) []int {
 	return out
 }
 
-// fits reports whether the tree fits the text by the dialect's rule.
+// fits reports whether the tree matches the text by the dialect's rule.
 func fits(tree *node, d Dialect, text string) bool {
 	m := &matcher{text: []rune(text), seen: map[matchKey][]int{}}
 	if d == Common {

@@ -2,17 +2,17 @@ package pattern
 
 import "github.com/realizar/realizar/internal/rx"
 
-// A kind is what a node of a pattern's tree is.
+// A kind is the kind of a node of a pattern's tree.
 type kind byte
 
 const (
 	kindSet    kind = iota // one code point of a set
-	kindCat                // subs, one after another
+	kindCat                // subs in sequence
 	kindAlt                // one of subs
 	kindRepeat             // subs[0], min to max times
-	kindHere               // nothing, where one of pairs holds
-	kindAhead              // nothing, where subs[0] fits (or not) what follows
-	kindBehind             // nothing, where subs[0] fits (or not) what precedes
+	kindHere               // the empty text, if one of pairs holds
+	kindAhead              // the empty text, if subs[0] matches the text that follows (does not, if negate)
+	kindBehind             // the empty text, if subs[0] matches the text that precedes (does not, if negate)
 	kindMade               // the texts of expr
 )
 
@@ -22,29 +22,29 @@ type node struct {
 	at       int // byte offset in the pattern
 	set      set
 	subs     []*node
-	min, max int // max < 0: without bound
+	min, max int // max < 0 means no bound
 	pairs    []pair
 	negate   bool
 	expr     rx.Expr
 
-	plain    bool // nothing inside looks around
-	nullable bool // of a plain node: fits the empty text
-	looks    bool // a lookahead or lookbehind of more than one character is inside
+	plain    bool // contains no anchors, word boundaries or lookarounds
+	nullable bool // of a plain node: matches the empty text
+	looks    bool // contains a lookahead or lookbehind of more than one character
 }
 
-// A side is what may stand beside a position: a code point of set, or with edge
-// the end of the text.
+// A side is what may be beside a position: a code point of set, or if edge is set, the edge of the
+// text.
 type side struct {
 	set  set
 	edge bool
 }
 
-// A pair is what may stand before and after a position.
+// A pair is what may be before and after a position.
 type pair struct{ left, right side }
 
 var anySide = side{everything, true}
 
-// bare reports whether n matches no text by what it is.
+// bare reports whether n is an assertion, which consumes no text.
 func (n *node) bare() bool {
 	return n.kind == kindHere || n.kind == kindAhead || n.kind == kindBehind
 }
@@ -70,7 +70,7 @@ func catNode(at int, subs []*node) *node {
 	return n
 }
 
-// altNode joins branches of one character to a set.
+// altNode returns a choice of subs. It joins branches that are single characters into one set.
 func altNode(at int, subs []*node) *node {
 	if len(subs) == 1 {
 		return subs[0]
@@ -103,8 +103,8 @@ func hereNode(at int, pairs ...pair) *node {
 	return &node{kind: kindHere, at: at, pairs: pairs}
 }
 
-// lookNode is a lookahead or lookbehind, by its first or last character alone
-// where that says it all.
+// lookNode returns a lookahead or lookbehind. It becomes an assertion about one character if that
+// is equivalent.
 func lookNode(at int, k kind, sub *node, negate bool) *node {
 	if s, ok := sideOf(sub, k == kindAhead); ok {
 		if negate {
@@ -118,8 +118,8 @@ func lookNode(at int, k kind, sub *node, negate bool) *node {
 	return &node{kind: k, at: at, subs: []*node{sub}, negate: negate, looks: true}
 }
 
-// sideOf returns what n says about the character after a position, or before it,
-// if n is that character or the end of the text or a choice of these.
+// sideOf returns the side that n asserts after a position, or before it. It returns false unless n
+// is one character, the edge of the text, or a choice of these.
 func sideOf(n *node, after bool) (side, bool) {
 	switch n.kind {
 	case kindSet:

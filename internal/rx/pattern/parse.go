@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A parser reads a pattern from left to right.
+// A parser parses a pattern from left to right.
 type parser struct {
 	o     Options
 	text  string
@@ -15,7 +15,7 @@ type parser struct {
 	flags flags
 }
 
-// flags are those of (?ims) in force.
+// flags are the flags in force, such as those of (?ims).
 type flags struct{ fold, lines, dotAll, extended, ascii bool }
 
 func (p *parser) errorf(at int, format string, args ...any) error {
@@ -41,7 +41,7 @@ func (p *parser) parse() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.pos < len(p.text) { // alternatives ends at a ) or the end
+	if p.pos < len(p.text) { // alternatives stops at a ) or at the end
 		return nil, p.errorf(p.pos, `this ) closes no group; a ) of the text is written \)`)
 	}
 	return n, nil
@@ -59,14 +59,14 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// next returns the code point at pos and moves behind it.
+// next returns the code point at pos and moves past it.
 func (p *parser) next() rune {
 	r, n := utf8.DecodeRuneInString(p.text[p.pos:])
 	p.pos += n
 	return r
 }
 
-// alternatives reads up to the end of the group. Flags set inside end with it.
+// alternatives parses up to the end of the group. Flags set inside end with it.
 func (p *parser) alternatives() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.errorf(p.pos, "groups are nested deeper than %d", maxDepth)
@@ -109,7 +109,7 @@ func (p *parser) sequence() (*node, error) {
 	}
 }
 
-// skipSpace skips what the flag x makes a comment.
+// skipSpace skips white space and comments under the flag x.
 func (p *parser) skipSpace() {
 	for p.flags.extended && p.more() {
 		switch c := p.text[p.pos]; {
@@ -127,7 +127,7 @@ func (p *parser) skipSpace() {
 	}
 }
 
-// atom reads what a quantifier may follow. It returns nil for a comment or flags.
+// atom parses an item that a quantifier may follow. It returns nil for a comment or flags.
 func (p *parser) atom() (*node, error) {
 	at := p.pos
 	switch r := p.next(); r {

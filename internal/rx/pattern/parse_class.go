@@ -2,7 +2,7 @@ package pattern
 
 import "strings"
 
-// class reads what stands behind the [ at offset at, to its ].
+// class parses the rest of a class after the [ at offset at.
 func (p *parser) class(at int) (set, error) {
 	common := p.o.Dialect == Common
 	negate := p.accept("^")
@@ -45,7 +45,7 @@ func (p *parser) class(at int) (set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (s != nil || s2 != nil) && !common { // the hyphen is one, as in [\w-.]
+		if (s != nil || s2 != nil) && !common { // the hyphen is a character, as in [\w-.]
 			sets = append(sets, p.memberSet(lo, s), single('-'), p.memberSet(hi, s2))
 			continue
 		}
@@ -64,7 +64,7 @@ func (p *parser) class(at int) (set, error) {
 	return p.solid(s), nil
 }
 
-// member reads one character of a class, or an escape for a set.
+// member parses one character of a class, or an escape for a set.
 func (p *parser) member() (rune, set, error) {
 	at := p.pos
 	r := p.next()
@@ -80,7 +80,7 @@ func (p *parser) member() (rune, set, error) {
 	return p.escaped(at)
 }
 
-// memberSet is s, or r where s is nil.
+// memberSet returns s, or the set of r if s is nil.
 func (p *parser) memberSet(r rune, s set) set {
 	if s == nil {
 		return p.folded(single(r))
@@ -88,7 +88,7 @@ func (p *parser) memberSet(r rune, s set) set {
 	return s
 }
 
-// posixClass reads [:name:] or [:^name:].
+// posixClass parses [:name:] or [:^name:].
 func (p *parser) posixClass() (set, bool, error) {
 	if !p.ahead("[:") {
 		return nil, false, nil
@@ -103,7 +103,7 @@ func (p *parser) posixClass() (set, bool, error) {
 	s, ok := posix[bare]
 	if !ok {
 		if strings.ContainsAny(name, "]\\[") {
-			return nil, false, nil // not meant as one
+			return nil, false, nil // not meant as a class
 		}
 		return nil, false, p.errorf(at, "the class [:%s:] is not known", name)
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// escape reads what stands behind the backslash at offset at, outside of a class.
+// escape parses the escape after the backslash at offset at, outside a class.
 func (p *parser) escape(at int) (*node, error) {
 	if !p.more() {
 		return nil, p.errorf(at, `the pattern ends with a backslash; a backslash of the text is written \\`)
@@ -54,8 +54,8 @@ func (p *parser) wordBoundary(at int, negate bool) *node {
 
 var controls = map[byte]rune{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f', 'v': '\v'}
 
-// escaped reads what stands behind a backslash, in a class or not: a set that is
-// not nil (it may be empty), or one character, to which case folding is still due.
+// escaped parses the escape after a backslash, inside or outside a class. It returns a non-nil set,
+// which may be empty, or one character that is not case folded yet.
 func (p *parser) escaped(at int) (rune, set, error) {
 	if !p.more() {
 		return 0, nil, p.errorf(at, `the pattern ends with a backslash; a backslash of the text is written \\`)
@@ -128,7 +128,7 @@ func (p *parser) hint(c byte) string {
 	return "; a letter of the text stands without a backslash"
 }
 
-// solid makes sure that a set is not nil.
+// solid returns s, or an empty non-nil set if s is nil.
 func (p *parser) solid(s set) set {
 	if s == nil {
 		return set{}
@@ -136,7 +136,7 @@ func (p *parser) solid(s set) set {
 	return s
 }
 
-// octal reads what stands behind \0.
+// octal parses the digits after \0.
 func (p *parser) octal(at int) (rune, set, error) {
 	v := rune(0)
 	for i := 0; i < 2 && p.more() && '0' <= p.text[p.pos] && p.text[p.pos] <= '9'; i++ {
@@ -149,7 +149,7 @@ func (p *parser) octal(at int) (rune, set, error) {
 	return v, nil, nil
 }
 
-// property reads {name} or a letter, behind \p or \P.
+// property parses {name} or a letter, after \p or \P.
 func (p *parser) property(at int, negate bool) (set, error) {
 	var name string
 	if p.accept("{") {
@@ -172,7 +172,7 @@ func (p *parser) property(at int, negate bool) (set, error) {
 		return nil, p.errorf(at, `the Unicode property %s is not known; general categories (\p{Lu}), scripts (\p{Script=Greek}) and binary properties such as \p{Alphabetic} are`, clip(name))
 	}
 	switch {
-	case negate && p.o.Dialect == ECMA: // the order matters where letters fold
+	case negate && p.o.Dialect == ECMA: // the order matters if case is folded
 		s = p.folded(s.not())
 	case negate:
 		s = p.folded(s).not()
@@ -182,7 +182,7 @@ func (p *parser) property(at int, negate bool) (set, error) {
 	return p.solid(s), nil
 }
 
-// unicodeEscape reads HHHH or {H...} behind \u; in ECMA two surrogates are one character.
+// unicodeEscape parses HHHH or {H...} after \u. In ECMA a surrogate pair is one character.
 func (p *parser) unicodeEscape(at int) (rune, error) {
 	r, err := p.hex(at, 4, true)
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *parser) unicodeEscape(at int) (rune, error) {
 	return r, nil
 }
 
-// hex reads exactly digits hexadecimal digits, or with braces also {H...}.
+// hex parses a given number of hexadecimal digits, or if braces is set, also {H...}.
 func (p *parser) hex(at, digits int, braces bool) (rune, error) {
 	if braces && p.accept("{") {
 		end := strings.IndexByte(p.text[p.pos:], '}')

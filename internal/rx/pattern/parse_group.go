@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// group reads what stands behind the ( at offset at, to its ).
+// group parses the rest of a group after the ( at offset at.
 func (p *parser) group(at int) (*node, error) {
 	if !p.accept("?") {
 		if p.ahead("*") {
@@ -50,7 +50,7 @@ func (p *parser) group(at int) (*node, error) {
 	return p.flagGroup(at)
 }
 
-// groupEnd reads the alternatives of a group and its ).
+// groupEnd parses the alternatives of a group and its ).
 func (p *parser) groupEnd(at int, k kind, negate bool) (*node, error) {
 	n, err := p.alternatives()
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *parser) groupEnd(at int, k kind, negate bool) (*node, error) {
 		return nil, p.errorf(at, `this ( has no ); a ( of the text is written \(`)
 	}
 	if k == kindCat {
-		if n.bare() { // in a group it may be repeated
+		if n.bare() { // an assertion in a group may be repeated
 			return &node{kind: kindCat, at: at, subs: []*node{n}, looks: n.looks}, nil
 		}
 		return n, nil
@@ -68,7 +68,7 @@ func (p *parser) groupEnd(at int, k kind, negate bool) (*node, error) {
 	return lookNode(at, k, n, negate), nil
 }
 
-// name reads the name of a group and its >.
+// name parses the name of a group and its >.
 func (p *parser) name(at int) (string, error) {
 	end := strings.IndexByte(p.text[p.pos:], '>')
 	if end <= 0 {
@@ -84,7 +84,7 @@ func (p *parser) name(at int) (string, error) {
 	return name, nil
 }
 
-// flagGroup reads (?flags) and (?flags:...), behind the question mark.
+// flagGroup parses (?flags) and (?flags:...), after the question mark.
 func (p *parser) flagGroup(at int) (*node, error) {
 	outer := p.flags
 	on := true
@@ -106,7 +106,7 @@ func (p *parser) flagGroup(at int) (*node, error) {
 	return nil, p.errorf(at, "this group has no end )")
 }
 
-// set switches a flag and reports whether there is one of that name.
+// set sets a flag and reports whether the name is known.
 func (f *flags) set(name rune, on bool) bool {
 	switch name {
 	case 'i':
@@ -121,7 +121,7 @@ func (f *flags) set(name rune, on bool) bool {
 		f.ascii = on
 	case 'u':
 		f.ascii = !on
-	case 'U': // as few as possible first: the same texts
+	case 'U': // lazy quantifiers by default: matches the same texts
 	default:
 		return false
 	}

@@ -5,7 +5,7 @@ import "strconv"
 // maxCount bounds the counts of {m,n}.
 const maxCount = 1 << 24
 
-// repeated reads the quantifier behind n, if there is one.
+// repeated parses the quantifier after n, if there is one.
 func (p *parser) repeated(n *node) (*node, error) {
 	p.skipSpace()
 	at := p.pos
@@ -27,7 +27,7 @@ func (p *parser) repeated(n *node) (*node, error) {
 	if n.bare() {
 		return nil, p.errorf(at, "what stands before this quantifier matches no text and cannot be repeated")
 	}
-	p.accept("?") // as few as possible: the same texts
+	p.accept("?") // lazy: matches the same texts
 	if p.accept("+") {
 		return nil, p.errorf(at, "a quantifier that gives nothing back (as in a*+) is not supported; leave the last + away if the texts are the same")
 	}
@@ -38,8 +38,7 @@ func (p *parser) repeated(n *node) (*node, error) {
 	return repeatNode(n.at, n, min, max), nil
 }
 
-// counts reads {m}, {m,} or {m,n}; in Common also {,n}. A brace that begins
-// nothing of that is a character.
+// counts parses {m}, {m,} or {m,n}; in Common also {,n}. Any other brace is a character.
 func (p *parser) counts() (min, max int, ok bool, err error) {
 	at := p.pos
 	if !p.accept("{") {
@@ -72,7 +71,7 @@ func (p *parser) counts() (min, max int, ok bool, err error) {
 	return min, max, true, nil
 }
 
-// count reads digits. A number too large for an int is maxCount+1.
+// count parses digits. It returns maxCount+1 for a larger number.
 func (p *parser) count() (int, bool) {
 	begin := p.pos
 	for p.more() && '0' <= p.text[p.pos] && p.text[p.pos] <= '9' {

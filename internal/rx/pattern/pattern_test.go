@@ -173,7 +173,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// A character may be spelled in several ways.
+// A character may have several spellings.
 func TestRune(t *testing.T) {
 	s := rx.NewSpace(100000)
 	spelled := func(ranges []rx.RuneRange) rx.Expr {
@@ -199,7 +199,7 @@ func TestRune(t *testing.T) {
 	}
 }
 
-// patterns generates patterns whose characters are those of texts.
+// patterns generates patterns over the characters of texts.
 func patterns(look bool) *rapid.Generator[string] {
 	atoms := []string{"a", "b", "-", "1", "é", ".", `\w`, `\d`, `\s`, "[ab]", "[^a-]", "[^b]", `\n`, "^", "$", `\b`, `\B`, ""}
 	if look {

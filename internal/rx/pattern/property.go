@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// property returns the code points of \p{name}: a general category, a script or
-// a binary property, or "key=value" of the first two. Case, spaces, hyphens and
-// underscores in names do not matter.
+// property returns the code points of \p{name}. The name is a general category, a script or a
+// binary property, or "key=value" for the first two. Case, spaces, hyphens and underscores are
+// ignored.
 func property(name string) (set, bool) {
 	key, value, found := strings.Cut(name, "=")
 	if !found {
@@ -69,7 +69,7 @@ var scripts = sync.OnceValue(func() map[string]*unicode.RangeTable {
 	return m
 })
 
-// scriptCodes are the short names of the scripts that people ask for most.
+// scriptCodes are the short names of the most common scripts.
 var scriptCodes = map[string]string{
 	"arab": "arabic", "armn": "armenian", "beng": "bengali", "bopo": "bopomofo", "brai": "braille",
 	"cher": "cherokee", "copt": "coptic", "qaac": "coptic", "cyrl": "cyrillic", "deva": "devanagari",

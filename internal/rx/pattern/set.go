@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A set is a set of code points, as sorted ranges with gaps between them.
-// Surrogates may be among them.
+// A set is a set of code points, as sorted ranges with gaps between them. It may contain
+// surrogates.
 type set []rx.RuneRange
 
 var everything = set{{Lo: 0, Hi: utf8.MaxRune}}
@@ -86,7 +86,7 @@ func (s set) has(r rune) bool {
 
 func (s set) equal(o set) bool { return slices.Equal(s, o) }
 
-// key tells sets apart in a map.
+// key returns a map key, equal for equal sets.
 func (s set) key() string {
 	b := make([]byte, 0, 8*len(s))
 	for _, r := range s {
@@ -95,7 +95,7 @@ func (s set) key() string {
 	return string(b)
 }
 
-// tables returns the union of Unicode's tables.
+// tables returns the union of Unicode range tables.
 func tables(list ...*unicode.RangeTable) set {
 	var s set
 	for _, t := range list {

@@ -78,13 +78,7 @@ var blockFields = map[string]fields.List[block]{
 		blockType,
 		fields.Text("id", "", func(b *block) *string { return &b.call.ID }),
 		fields.Text("name", "", func(b *block) *string { return &b.call.Name }),
-		fields.New("input", "an object", "", func(b *block, v json.RawMessage) error {
-			if v[0] != '{' {
-				return fields.ErrWrong
-			}
-			b.call.Arguments = v
-			return nil
-		}),
+		fields.Object("input", "an object", "", func(b *block) *json.RawMessage { return &b.call.Arguments }),
 		fields.Ignored[block]("cache_control"),
 		fields.Ignored[block]("caller"),
 		fields.Ignored[block]("toolset_name"),

@@ -34,13 +34,7 @@ var formatFields = fields.List[format]{
 		}
 		return fields.ReadText(v, &f.kind)
 	}),
-	fields.New("schema", "a JSON schema", "", func(f *format, v json.RawMessage) error {
-		if v[0] != '{' {
-			return fields.ErrWrong
-		}
-		f.schema = v
-		return nil
-	}),
+	fields.Object("schema", "a JSON schema", "", func(f *format) *json.RawMessage { return &f.schema }),
 	fields.Ignored[format]("name"),
 }
 

@@ -31,7 +31,7 @@ type request struct {
 
 // askFields are those of both endpoints.
 var askFields = fields.List[request]{
-	fields.Text("model", "", func(r *request) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *request) *string { return &r.model }),
 	fields.New("messages", "a list of messages", "", func(r *request, v json.RawMessage) (err error) {
 		r.hasMessages = true
 		r.messages, err = readMessages(v)
@@ -101,13 +101,11 @@ func readStops(r *request, v json.RawMessage) (err error) {
 
 // read reads a request with the fields of list.
 func read(x *server.Exchange, list fields.List[request]) (*request, error) {
-	r := &request{chat: realizar.ChatRequest{Generation: x.Server.Defaults()}}
-	if err := server.Read(x, list, r); err != nil {
+	r, err := server.ReadFor(x, list, func() *request { return &request{chat: realizar.ChatRequest{Generation: x.Defaults()}} })
+	if err != nil {
 		return nil, err
 	}
 	switch {
-	case r.model == "":
-		return nil, fields.Missing("model")
 	case !r.hasMessages:
 		return nil, fields.Missing("messages")
 	case len(r.messages) == 0:
@@ -115,9 +113,6 @@ func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 	case len(r.forms) > 1:
 		a, b := r.forms[0].Param, r.forms[1].Param
 		return nil, fields.Invalid(b, "%s and %s both say what the answer must be; leave one out", a, b)
-	}
-	if err := x.Server.CheckModel(r.model); err != nil {
-		return nil, err
 	}
 	r.chat.MaxTokens = r.maxTokens
 	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "thinking", Thinking: "thinking", Parameters: schemaOf}

@@ -2,11 +2,9 @@ package anthropic_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,35 +32,14 @@ type service struct {
 // serve serves a small model, as c says.
 func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service {
 	t.Helper()
-	m, err := realizar.Open(t.Context(), modeltest.Llama(t, options...), realizar.Options{Device: "cpu", Parallel: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Names = []string{"small", "other"}
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
 	if c.Parallel == 0 {
 		c.Parallel = 4
 	}
-	s, err := server.New(m, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewUnstartedServer(s.Handler())
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that it is soon full for a client that does not read
-		return ctx
-	}
-	h.Start()
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	m := servertest.Open(t, modeltest.Llama(t, options...), realizar.Options{Parallel: 4})
+	h, s := servertest.Serve(t, servertest.One(t, m, "small", "other"), c)
 	return &service{h, t, m, s}
 }
 

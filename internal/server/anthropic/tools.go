@@ -20,13 +20,7 @@ var toolFields = fields.List[tool]{
 	fields.Text("type", `"custom"`, func(t *tool) *string { return &t.kind }),
 	fields.Text("name", "", func(t *tool) *string { return &t.Name }),
 	fields.Text("description", "none", func(t *tool) *string { return &t.Description }),
-	fields.New("input_schema", "a JSON schema", "", func(t *tool, v json.RawMessage) error {
-		if v[0] != '{' {
-			return fields.ErrWrong
-		}
-		t.Parameters = v
-		return nil
-	}),
+	fields.Object("input_schema", "a JSON schema", "", func(t *tool) *json.RawMessage { return &t.Parameters }),
 	fields.Flag("strict", "false: the tool takes any object if its schema cannot be enforced", func(t *tool) *bool { return &t.Strict }),
 	fields.Only[tool]("defer_loading", "false", "the model sees all tools; send those alone that it may call", "false"),
 	fields.Only[tool]("allowed_callers", `["direct"]`, "the model alone calls tools", `["direct"]`),

@@ -51,7 +51,7 @@ func (w *writer) End(r *server.Result) error {
 // appendHead appends the beginning of a message, up to its content.
 func (w *writer) appendHead(b []byte) []byte {
 	b = jsontext.AppendString(append(b, `{"id":`...), w.id)
-	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), w.x.Server.Names()[0])
+	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), w.x.Name())
 	return append(b, `,"content":`...)
 }
 

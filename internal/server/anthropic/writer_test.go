@@ -12,6 +12,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // A testDialect is Anthropic's with an endpoint of a test.
@@ -21,7 +22,7 @@ type testDialect struct {
 }
 
 func (d testDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test", Handle: d.handle}}
+	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
 // written is what a client gets of an answer that handle writes.
@@ -32,7 +33,7 @@ func written(t testing.TB, handle server.Handler) string {
 		t.Fatal(err)
 	}
 	defer m.Close() //nolint:errcheck // the test is over
-	s, err := server.New(m, server.Config{Names: []string{"m"}, Parallel: 16, Dialects: []server.Dialect{testDialect{handle: handle}}})
+	s, err := server.New(servertest.One(t, m, "m"), server.Config{Parallel: 16, Dialects: []server.Dialect{testDialect{handle: handle}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,13 @@ package fields
 
 import "strings"
 
-// Blank takes a field out of the JSON of a request, by writing blanks over it. The path is
-// that of an [Error]: "messages[0].name". It reports whether there was one: paths of long
-// names, which errors cut, name none.
+// Blank removes a field from the JSON of a request by overwriting it with blanks. The path is that
+// of an [Error], such as "messages[0].name". Blank reports whether it found the field; it does not
+// find fields with long names, which errors truncate.
 func Blank(data []byte, path string) bool {
 	from := blanks(data, 0)
 	for {
-		if m, ok := memberAt(data, from, strings.TrimPrefix(path, ".")); ok { // whose name may have dots
+		if m, ok := memberAt(data, from, strings.TrimPrefix(path, ".")); ok { // the name may have dots
 			m.blank(data)
 			return true
 		}
@@ -29,7 +29,8 @@ func Blank(data []byte, path string) bool {
 	}
 }
 
-// step is the first part of a path, and what follows it.
+// step returns the first part of a path and the rest. element says that the part is an index of a
+// list.
 func step(path string) (name, rest string, element bool) {
 	path = strings.TrimPrefix(path, ".")
 	if inside, ok := strings.CutPrefix(path, "["); ok {
@@ -43,11 +44,11 @@ func step(path string) (name, rest string, element bool) {
 	return path[:end], path[end:], false
 }
 
-// A member is where one of an object lies: its name, its value, and the comma before or
-// behind it, -1 for none.
+// A member has the offsets of a member of an object: of its name, its value, the end of its value,
+// and the commas before and behind it, or -1.
 type member struct{ name, value, end, before, behind int }
 
-// memberAt is the member of that name of the object at i.
+// memberAt returns the member with the given name of the object at i.
 func memberAt(data []byte, i int, name string) (m member, ok bool) {
 	if !is(data, i, '{') {
 		return m, false
@@ -83,7 +84,7 @@ func memberAt(data []byte, i int, name string) (m member, ok bool) {
 	return m, false
 }
 
-// blank writes blanks over a member and one comma.
+// blank overwrites a member and one comma with blanks.
 func (m *member) blank(data []byte) {
 	for i := m.name; i < m.end; i++ {
 		data[i] = ' '
@@ -96,7 +97,7 @@ func (m *member) blank(data []byte) {
 	}
 }
 
-// elementAt is where the element of that number lies of the list at i.
+// elementAt returns the offset of the element with the given index of the list at i.
 func elementAt(data []byte, i int, number string) (at int, ok bool) {
 	n, err := ReadWhole([]byte(number), 0, maxElements)
 	if err != nil || !is(data, i, '[') {

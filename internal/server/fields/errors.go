@@ -9,34 +9,35 @@ import (
 	"strings"
 )
 
-// An Error says what is wrong with a field of a request.
+// An Error reports an error of a field of a request.
 type Error struct {
-	Param   string // the field, as "messages[0].content"; empty where it is the whole
-	Code    string // for programs
+	Param   string // path of the field, such as "messages[0].content"; empty for the whole request
+	Code    string // machine-readable kind of the error
 	Message string
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// ErrWrong says that a value is not what its field takes.
+// ErrWrong reports a value that its field does not take.
 var ErrWrong = errors.New("another value is wanted")
 
-// Invalid is an error of a value.
+// Invalid returns the error of an invalid value.
 func Invalid(param, format string, a ...any) *Error {
 	return &Error{Param: param, Code: "invalid_value", Message: fmt.Sprintf(format, a...)}
 }
 
-// Missing is the error of a required field that is left out.
+// Missing returns the error of a required field that is missing.
 func Missing(param string) *Error {
 	return &Error{Param: param, Code: "missing_required_parameter", Message: "the field " + param + " is missing"}
 }
 
-// Unsupported is an error of what would change the answer and is not supported.
+// Unsupported returns the error of a field that would change the answer and is not supported.
 func Unsupported(format string, a ...any) *Error {
 	return &Error{Code: "unsupported_parameter", Message: fmt.Sprintf(format, a...)}
 }
 
-// Named is err with the field that it is of, which takes other values than value.
+// Named adds to err the path of its field. It turns [ErrWrong] into a message with the value and
+// the values that the field takes.
 func Named(err error, path, takes string, value json.RawMessage) error {
 	var e *Error
 	switch is := errors.As(err, &e); {
@@ -53,8 +54,7 @@ func Named(err error, path, takes string, value json.RawMessage) error {
 	return Invalid(path, "%s: %v", path, err)
 }
 
-// Inside completes the name of the field that an error is of, which is part of what is
-// at at.
+// Inside completes the path of err's field, which is inside the value with path at.
 func Inside(err error, at string) error {
 	var e *Error
 	if errors.As(err, &e) && !strings.HasPrefix(e.Param, at) {
@@ -64,7 +64,7 @@ func Inside(err error, at string) error {
 	return err
 }
 
-// Short is a value as an error quotes it.
+// Short returns a value truncated for an error message.
 func Short(value []byte) string {
 	const most = 80
 	if len(value) <= most {
@@ -73,7 +73,7 @@ func Short(value []byte) string {
 	return string(bytes.ToValidUTF8(value[:most], nil)) + "…"
 }
 
-// join is the name of a field of what is at at, as far as errors quote it.
+// join returns the path of the field name of the value with path at. It truncates long names.
 func join(at, name string) string {
 	const most = 100
 	if len(name) > most {
@@ -85,7 +85,7 @@ func join(at, name string) string {
 	return at + "." + name
 }
 
-// notJSON is the error of a body, or a part of it, that is not the JSON that is wanted.
+// notJSON returns the error of a request, or of the value with path at, that is not a JSON object.
 func notJSON(err error, at string) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -1,7 +1,7 @@
-// Package fields reads the JSON of requests strictly, by lists of the fields that an
-// object may have. A name that is not on the list is an error, and so is a value that a
-// field does not take; every error names its field. The lists say in words what fields
-// take, so that the documentation can be checked against them.
+// Package fields decodes the JSON of requests strictly, by lists of the fields that an object may
+// have. An unknown name is an error, and so is a value that a field does not take. Every error
+// names its field. The lists describe in words what fields take, so tests can compare the
+// documentation with them.
 package fields
 
 import (
@@ -12,30 +12,29 @@ import (
 	"strconv"
 )
 
-// A Field is a name that an object of a request may have.
+// A Field is a field of an object of a request.
 type Field[R any] struct {
 	Name  string
-	Takes string // "a number from 0 to 2"
-	// Absent says what holds where a request leaves the field out. Empty: the field is
-	// required.
+	Takes string // values that the field takes, such as "a number from 0 to 2"
+	// Absent describes the default. If empty, the field is required.
 	Absent string
-	// Read reads a value that is not null into the request. nil: the field changes
-	// nothing about the answer and may have any value.
+	// Read reads a value other than null into the request. If nil, the field is ignored and may
+	// have any value.
 	Read func(to *R, value json.RawMessage) error
 }
 
-// A List is all that an object may have; other names are errors.
+// A List has all fields that an object may have.
 type List[R any] []Field[R]
 
-// Decode reads an object into r. Errors name a field by at and its name: at is empty
-// for the request itself, "messages[0]" for instance inside it. A field that is null
-// is left out, and one that is not known may be null.
+// Decode reads an object into r. at is the path of the object for errors: empty for the request
+// itself, and for example "messages[0]" inside it. A field that is null counts as missing, even if
+// its name is unknown.
 func (f List[R]) Decode(r *R, data []byte, at string) error {
 	return Members(data, at, func(name string, value json.RawMessage) error {
 		path := join(at, name)
 		i := slices.IndexFunc(f, func(f Field[R]) bool { return f.Name == name })
 		if i < 0 && IsNull(value) {
-			return nil // whatever it is, it is left out
+			return nil
 		}
 		if i < 0 {
 			return &Error{Param: path, Code: "unknown_parameter", Message: fmt.Sprintf("the field %.100q is not known here; leave it out", path)}
@@ -47,12 +46,12 @@ func (f List[R]) Decode(r *R, data []byte, at string) error {
 	})
 }
 
-// Without is f but the fields of these names.
+// Without returns f without the named fields.
 func (f List[R]) Without(names ...string) List[R] {
 	return slices.DeleteFunc(slices.Clone(f), func(f Field[R]) bool { return slices.Contains(names, f.Name) })
 }
 
-// Within is the list of a part of a request as fields of the whole.
+// Within turns the list of a part of a request into a list of the whole request.
 func Within[R, P any](part func(*R) *P, list List[P]) List[R] {
 	out := make(List[R], len(list))
 	for i, f := range list {
@@ -64,23 +63,34 @@ func Within[R, P any](part func(*R) *P, list List[P]) List[R] {
 	return out
 }
 
-// New is a field with a function of its own that reads it. [ErrWrong] as its error
-// stands for a message with what the field takes.
+// New returns a field with the given read function. If read returns [ErrWrong], the request's error
+// says what the field takes.
 func New[R any](name, takes, absent string, read func(to *R, value json.RawMessage) error) Field[R] {
 	return Field[R]{name, takes, absent, read}
 }
 
-// Text is a field of a string.
+// Text returns a field that takes a string.
 func Text[R any](name, absent string, to func(*R) *string) Field[R] {
 	return New(name, "a string", absent, func(r *R, value json.RawMessage) error { return ReadText(value, to(r)) })
 }
 
-// Flag is a field of true or false.
+// Object returns a field that takes a JSON object and stores its JSON text.
+func Object[R any](name, takes, absent string, to func(*R) *json.RawMessage) Field[R] {
+	return New(name, takes, absent, func(r *R, value json.RawMessage) error {
+		if value[0] != '{' {
+			return ErrWrong
+		}
+		*to(r) = value
+		return nil
+	})
+}
+
+// Flag returns a field that takes true or false.
 func Flag[R any](name, absent string, to func(*R) *bool) Field[R] {
 	return New(name, "true or false", absent, func(r *R, value json.RawMessage) error { return ReadFlag(value, to(r)) })
 }
 
-// Number is a field of a number from least to most.
+// Number returns a field that takes a number from least to most.
 func Number[R any](name, absent string, least, most float64, to func(*R) *float32) Field[R] {
 	return New(name, fmt.Sprintf("a number from %v to %v", least, most), absent, func(r *R, value json.RawMessage) error {
 		v, err := strconv.ParseFloat(string(value), 64)
@@ -92,7 +102,7 @@ func Number[R any](name, absent string, least, most float64, to func(*R) *float3
 	})
 }
 
-// Whole is a field of a whole number from least to most.
+// Whole returns a field that takes a whole number from least to most.
 func Whole[R any](name, absent string, least, most int, to func(*R) *int) Field[R] {
 	takes := fmt.Sprintf("a whole number from %d to %d", least, most)
 	if most == math.MaxInt32 {
@@ -107,7 +117,8 @@ func Whole[R any](name, absent string, least, most int, to func(*R) *int) Field[
 	})
 }
 
-// Optional is a field of a whole number that is nil where it is left out.
+// Optional returns a field that takes a whole number from least to most and stores a pointer to it,
+// which stays nil if the field is missing.
 func Optional[R any](name, absent string, least, most int, to func(*R) **int) Field[R] {
 	return Whole(name, absent, least, most, func(r *R) *int {
 		n := new(int)
@@ -116,13 +127,30 @@ func Optional[R any](name, absent string, least, most int, to func(*R) **int) Fi
 	})
 }
 
-// Ignored is a field that cannot change the answer.
+// Limit returns a field for the most tokens of an answer: a whole number from least, or -1 for as
+// many as fit.
+func Limit[R any](name, absent string, least int, to func(*R) **int) Field[R] {
+	return New(name, fmt.Sprintf("a whole number from %d, or -1 for no limit", least), absent, func(r *R, value json.RawMessage) error {
+		n, err := ReadWhole(value, -1, math.MaxInt32)
+		switch {
+		case err != nil || n >= 0 && n < least:
+			return ErrWrong
+		case n < 0:
+			*to(r) = nil
+			return nil
+		}
+		*to(r) = &n
+		return nil
+	})
+}
+
+// Ignored returns a field that has no effect on the answer.
 func Ignored[R any](name string) Field[R] {
 	return Field[R]{Name: name, Takes: "anything", Absent: "it changes nothing"}
 }
 
-// Only is a field that takes some values alone, which are JSON; why says what is wrong
-// with others, and what to do.
+// Only returns a field that takes only the given values, written as JSON. why says why other values
+// are not supported and what to do.
 func Only[R any](name, takes, why string, values ...string) Field[R] {
 	return New(name, takes, values[0], func(_ *R, value json.RawMessage) error {
 		if slices.Contains(values, compact(value)) {
@@ -132,7 +160,7 @@ func Only[R any](name, takes, why string, values ...string) Field[R] {
 	})
 }
 
-// Refused is a field that would change the answer and is not supported.
+// Refused returns a field that would change the answer and is not supported.
 func Refused[R any](name, why string) Field[R] {
 	return New(name, "nothing: "+why, "", func(*R, json.RawMessage) error {
 		return Unsupported("%s is not supported: %s", name, why)

@@ -6,11 +6,54 @@ import (
 	"strconv"
 )
 
-// maxStops are the most texts that may end an answer.
+// maxPrompts limits the prompts of one request.
+const maxPrompts = 2048
+
+// A Prompt is a text or a list of token ids.
+type Prompt struct {
+	Text string
+	IDs  []int32
+}
+
+// ReadPrompts reads the field prompt: a string, a list of token ids, or a list of up to 2,048 of
+// these. several reports the last. Unless mixed is set, all prompts of a list must be of one kind.
+func ReadPrompts(v json.RawMessage, mixed bool) (prompts []Prompt, several bool, err error) {
+	if v[0] == '"' {
+		prompts = make([]Prompt, 1)
+		return prompts, false, ReadText(v, &prompts[0].Text)
+	}
+	if ids, err := ReadIDs(v); err == nil && len(ids) > 0 {
+		return []Prompt{{IDs: ids}}, false, nil
+	}
+	list, err := Elements(v)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case len(list) == 0:
+		return nil, false, Invalid("prompt", "prompt is an empty list; want one prompt at least")
+	case len(list) > maxPrompts:
+		return nil, false, Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
+	}
+	prompts = make([]Prompt, len(list))
+	for i, v := range list {
+		p := &prompts[i]
+		if v[0] == '[' {
+			p.IDs, err = ReadIDs(v)
+		} else {
+			err = ReadText(v, &p.Text)
+		}
+		if err != nil || !mixed && (v[0] == '[') != (list[0][0] == '[') {
+			return nil, false, ErrWrong
+		}
+	}
+	return prompts, true, nil
+}
+
+// maxStops limits the stop strings of a request.
 const maxStops = 64
 
-// ReadStops reads the texts that end an answer: a string, or a list of up to 64. Errors call
-// the field by name.
+// ReadStops reads stop strings: a string, or a list of up to 64. name is the field's name for
+// errors.
 func ReadStops(name string, v json.RawMessage) ([]string, error) {
 	list, err := []json.RawMessage{v}, error(nil)
 	if v[0] == '[' {
@@ -33,20 +76,22 @@ func ReadStops(name string, v json.RawMessage) ([]string, error) {
 	return stops, nil
 }
 
-// ReadSeed reads a whole number that fits 64 bits, with a sign or without: -1 is the largest.
+// ReadSeed reads a signed or unsigned 64-bit integer. A negative value becomes its two's
+// complement.
 func ReadSeed(v json.RawMessage) (uint64, error) {
-	if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+	digits := wholeDigits(v)
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
 		return n, nil
 	}
-	n, err := strconv.ParseInt(string(v), 10, 64)
+	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return 0, ErrWrong
 	}
 	return uint64(n), nil
 }
 
-// ReadShare reads a share of the probabilities above 0, to 1. What is too small for a
-// float32 is the smallest one.
+// ReadShare reads a share of the probabilities, above 0 and up to 1. A share that is too small for
+// a float32 becomes the smallest positive float32.
 func ReadShare(v json.RawMessage) (float32, error) {
 	if p, err := strconv.ParseFloat(string(v), 64); err != nil || p == 0 {
 		return 0, ErrWrong
@@ -54,8 +99,8 @@ func ReadShare(v json.RawMessage) (float32, error) {
 	return ReadShareOr0(v)
 }
 
-// ReadShareOr0 reads a share of the probabilities from 0 to 1. 0 keeps the likeliest token, as
-// the smallest share does, which it is.
+// ReadShareOr0 is like ReadShare but takes 0 too. 0 becomes the smallest positive float32, which
+// keeps only the most likely token.
 func ReadShareOr0(v json.RawMessage) (float32, error) {
 	p, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || !(p >= 0 && p <= 1) {

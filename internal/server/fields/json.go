@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // IsNull reports whether a value is null.
 func IsNull(value []byte) bool { return string(value) == "null" }
 
-// Members calls f for each member of an object in their order, with its value as it stands
-// in data. Two of one name are an error, as one of them would be ignored.
+// Members calls f for each member of an object in order, with the JSON text of its value, a slice
+// of data. Two members with the same name are an error. at is the path of the object for errors.
 func Members(data []byte, at string, f func(name string, value json.RawMessage) error) error {
 	i := blanks(data, 0)
 	if !is(data, i, '{') {
@@ -31,7 +32,7 @@ func Members(data []byte, at string, f func(name string, value json.RawMessage) 
 			return notJSON(err, at)
 		}
 		if slices.Contains(seen, name) {
-			return Invalid(join(at, name), "the field %.100q is there twice", join(at, name))
+			return Invalid(join(at, name), "the field %.100q occurs twice", join(at, name))
 		}
 		if seen = append(seen, name); len(seen) > maxMembers {
 			return Invalid(at, "an object has more than %d fields", maxMembers)
@@ -54,14 +55,14 @@ func Members(data []byte, at string, f func(name string, value json.RawMessage) 
 	return nil
 }
 
-// maxMembers are the most fields of an object that a field list reads.
+// maxMembers limits the members of an object.
 const maxMembers = 1024
 
-// maxElements are the most of a list that are read one by one, so that a small body does
-// not become a large one in memory.
+// maxElements limits the elements of a list, each of which takes more memory than its JSON text.
 const maxElements = 1 << 16
 
-// Elements are those of a list, as they stand in value; [ErrWrong] where value is none.
+// Elements returns the JSON texts of a list's elements, as slices of value. The error is [ErrWrong]
+// if value is not a list.
 func Elements(value json.RawMessage) (list []json.RawMessage, err error) {
 	if !is(value, 0, '[') {
 		return nil, ErrWrong
@@ -84,12 +85,12 @@ func Elements(value json.RawMessage) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// ReadText reads a string, as [Members] and [Elements] give it.
+// ReadText reads a string. value must be a valid JSON value, as from [Members] and [Elements].
 func ReadText(value json.RawMessage, to *string) error {
 	if value[0] != '"' {
 		return ErrWrong
 	}
-	if bytes.IndexByte(value, '\\') < 0 { // what is between the quotes stands for itself
+	if bytes.IndexByte(value, '\\') < 0 { // no escapes
 		*to = string(value[1 : len(value)-1])
 		return nil
 	}
@@ -110,27 +111,35 @@ func ReadFlag(value json.RawMessage, to *bool) error {
 
 // ReadWhole reads a whole number from least to most.
 func ReadWhole(value json.RawMessage, least, most int) (int, error) {
-	v, err := strconv.ParseInt(string(value), 10, 64)
+	v, err := strconv.ParseInt(wholeDigits(value), 10, 64)
 	if err != nil || v < int64(least) || v > int64(most) {
 		return 0, ErrWrong
 	}
 	return int(v), nil
 }
 
-// ReadIDs reads a list of token ids. Whether the vocabulary has them is for the model to
-// say.
+// wholeDigits returns the digits of a whole number, which some clients write as 40.0.
+func wholeDigits(value json.RawMessage) string {
+	whole, fraction, _ := strings.Cut(string(value), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return string(value)
+	}
+	return whole
+}
+
+// ReadIDs reads a list of token ids. It does not check that the vocabulary has them.
 func ReadIDs(value json.RawMessage) ([]int32, error) {
 	if value[0] != '[' {
 		return nil, ErrWrong
 	}
 	ids := []int32{}
-	if bytes.Contains(value, []byte("null")) || json.Unmarshal(value, &ids) != nil { // which would read null as 0
+	if bytes.Contains(value, []byte("null")) || json.Unmarshal(value, &ids) != nil { // Unmarshal reads null as 0
 		return nil, ErrWrong
 	}
 	return ids, nil
 }
 
-// compact is a value without blanks.
+// compact returns a value without white space.
 func compact(value json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, value) != nil {

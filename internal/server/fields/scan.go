@@ -7,13 +7,13 @@ import (
 	"math/bits"
 )
 
-// This file finds where the values of a JSON text end, as RFC 8259 has it, without copying
-// them: a request is read at the speed of memory, and takes no more of it than its body.
+// This file finds the ends of values in a JSON text (RFC 8259) without copying them. So a request
+// is read at the speed of memory and takes no memory besides its body.
 
-// maxDepth is how deep arrays and objects may lie in each other, as in encoding/json.
+// maxDepth limits the nesting of arrays and objects. encoding/json has the same limit.
 const maxDepth = 10000
 
-// unexpected is the error of the byte at i.
+// unexpected returns the error of an unexpected byte at i.
 func unexpected(data []byte, i int, wanted string) error {
 	if i >= len(data) {
 		return io.ErrUnexpectedEOF
@@ -21,7 +21,7 @@ func unexpected(data []byte, i int, wanted string) error {
 	return fmt.Errorf("invalid character %q at byte %d; want %s", rune(data[i]), i, wanted)
 }
 
-// blanks is where the white space at i ends.
+// blanks returns the end of the white space at i.
 func blanks(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
 		i++
@@ -32,9 +32,9 @@ func blanks(data []byte, i int) int {
 // is reports whether the byte at i is c.
 func is(data []byte, i int, c byte) bool { return i < len(data) && data[i] == c }
 
-// valueEnd is where the value at i ends, which is no white space.
+// valueEnd returns the end of the value at i. There must be no white space at i.
 func valueEnd(data []byte, i int) (end int, err error) {
-	var open []byte // what begins the objects and arrays around i
+	var open []byte // the opening brackets of the objects and arrays around i
 	for {
 		begun := false
 		if i >= len(data) {
@@ -45,7 +45,7 @@ func valueEnd(data []byte, i int) (end int, err error) {
 			i, err = stringEnd(data, i)
 		case c == '{' || c == '[':
 			if len(open) == maxDepth {
-				return i, fmt.Errorf("more than %d arrays and objects lie in each other", maxDepth)
+				return i, fmt.Errorf("arrays and objects are nested more than %d deep", maxDepth)
 			}
 			if i = blanks(data, i+1); is(data, i, c+2) { // '}' or ']'
 				i++
@@ -83,7 +83,7 @@ func valueEnd(data []byte, i int) (end int, err error) {
 	}
 }
 
-// nameEnd is where the value of the member at i begins.
+// nameEnd returns the beginning of the value of the member at i.
 func nameEnd(data []byte, i int) (value int, err error) {
 	if !is(data, i, '"') {
 		return i, unexpected(data, i, "a name in quotes")
@@ -97,7 +97,7 @@ func nameEnd(data []byte, i int) (value int, err error) {
 	return blanks(data, i+1), nil
 }
 
-// stringEnd is where the string at i ends, behind its quote.
+// stringEnd returns the end of the string at i, after its closing quote.
 func stringEnd(data []byte, i int) (end int, err error) {
 	i++
 	for {
@@ -139,9 +139,9 @@ func stringEnd(data []byte, i int) (end int, err error) {
 	}
 }
 
-// plain is how many of eight bytes, the lowest first, come before a quote, a backslash or a
-// control character. It looks at all of them at once: a byte of x is zero where its
-// highest bit is set in (x-0x01…)&^x&0x80…, and below it nothing is set by mistake.
+// plain returns how many of eight bytes, lowest first, come before a quote, a backslash or a
+// control character. It tests all bytes at once: the lowest byte of x that is zero is the lowest
+// one whose high bit is set in (x-0x01…)&^x&0x80….
 func plain(v uint64) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, slash := v^(ones*'"'), v^(ones*'\\')
@@ -153,7 +153,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|' ' && c|' ' <= 'f'
 }
 
-// digits is where the digits at i end, of which there is one at least.
+// digits returns the end of the digits at i. There must be at least one.
 func digits(data []byte, i int) (end int, err error) {
 	from := i
 	for i < len(data) && '0' <= data[i] && data[i] <= '9' {
@@ -165,7 +165,7 @@ func digits(data []byte, i int) (end int, err error) {
 	return i, nil
 }
 
-// numberEnd is where the number at i ends.
+// numberEnd returns the end of the number at i.
 func numberEnd(data []byte, i int) (end int, err error) {
 	if data[i] == '-' {
 		i++
@@ -190,7 +190,7 @@ func numberEnd(data []byte, i int) (end int, err error) {
 	return i, nil
 }
 
-// wordEnd is where true, false or null at i ends.
+// wordEnd returns the end of true, false or null at i.
 func wordEnd(data []byte, i int) (end int, err error) {
 	word := ""
 	switch data[i] {

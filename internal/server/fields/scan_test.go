@@ -14,15 +14,15 @@ var texts = []string{
 	strings.Repeat("[", 10000) + strings.Repeat("]", 10000), strings.Repeat("[", 10001) + strings.Repeat("]", 10001), `{"a":1}x`, `{"a":1,"a":2}`,
 }
 
-// valid is what encoding/json calls valid.
+// valid reports whether encoding/json accepts a text.
 func valid(data []byte) bool {
 	i := blanks(data, 0)
 	end, err := valueEnd(data, i)
 	return err == nil && blanks(data, end) == len(data)
 }
 
-// FuzzScan: what is JSON is the same here and in encoding/json, and so are the members of an
-// object, the elements of a list and the text of a string.
+// FuzzScan checks that this package and encoding/json agree about which texts are JSON, the members
+// of objects, the elements of lists and the texts of strings.
 func FuzzScan(f *testing.F) {
 	for _, text := range texts {
 		f.Add([]byte(text))
@@ -43,7 +43,7 @@ func FuzzScan(f *testing.F) {
 			}
 			for name, value := range members {
 				if !utf8.Valid(data) {
-					break // which encoding/json changes, and servers refuse before
+					break // encoding/json replaces invalid UTF-8; servers reject it earlier
 				}
 				if string(found[name]) != string(value) {
 					t.Errorf("%q: %s is %q, want %q", data, name, found[name], value)

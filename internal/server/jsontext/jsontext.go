@@ -1,4 +1,4 @@
-// Package jsontext writes JSON without reflection, for answers that come token by token.
+// Package jsontext writes JSON without reflection, for answers that are streamed token by token.
 package jsontext
 
 import (
@@ -11,7 +11,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as JSON. Bytes that are no UTF-8 become U+FFFD.
+// AppendString appends s as JSON. It replaces invalid UTF-8 with U+FFFD.
 func AppendString[S ~string | ~[]byte](b []byte, s S) []byte {
 	b = append(b, '"')
 	from := 0
@@ -19,7 +19,7 @@ func AppendString[S ~string | ~[]byte](b []byte, s S) []byte {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
-			if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' { // which end lines in JavaScript
+			if r == utf8.RuneError && n == 1 || r == '\u2028' || r == '\u2029' { // line ends in JavaScript
 				b = append(b, s[from:i]...)
 				b = appendUnit(b, r)
 				from = i + n
@@ -50,15 +50,15 @@ func AppendString[S ~string | ~[]byte](b []byte, s S) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// appendUnit appends the escape of a character of one unit of UTF-16.
+// appendUnit appends the \u escape of one UTF-16 code unit.
 func appendUnit(b []byte, r rune) []byte {
 	return append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
-// AppendInt appends n.
+// AppendInt appends n in decimal.
 func AppendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
 
-// AppendBytes appends a list of the numbers of p.
+// AppendBytes appends p as a list of numbers.
 func AppendBytes(b, p []byte) []byte {
 	b = append(b, '[')
 	for i, c := range p {
@@ -70,7 +70,19 @@ func AppendBytes(b, p []byte) []byte {
 	return append(b, ']')
 }
 
-// AppendFloat appends f, which is finite, as encoding/json writes it.
+// AppendFloats appends v as a list. The values must be finite.
+func AppendFloats(b []byte, v []float32) []byte {
+	b = append(b, '[')
+	for i, f := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendFloat(b, f)
+	}
+	return append(b, ']')
+}
+
+// AppendFloat appends f as encoding/json does. f must be finite.
 func AppendFloat(b []byte, f float32) []byte {
 	format := byte('f')
 	if a := math.Abs(float64(f)); a != 0 && (float32(a) < 1e-6 || float32(a) >= 1e21) {
@@ -83,7 +95,7 @@ func AppendFloat(b []byte, f float32) []byte {
 	return b
 }
 
-// Encode is v as JSON, with < and > as they are.
+// Encode returns v as JSON. It does not escape < and >.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -18,7 +18,7 @@ func FuzzAppendString(f *testing.F) {
 			if err := json.Unmarshal(b, &got); err != nil {
 				t.Fatalf("%q becomes %s: %v", s, b, err)
 			}
-			if want := strings.Map(func(r rune) rune { return r }, s); got != want { // with U+FFFD for each byte that is none
+			if want := strings.Map(func(r rune) rune { return r }, s); got != want { // with U+FFFD for each invalid byte
 				t.Errorf("%q becomes %s, which is %q", s, b, got)
 			}
 			if !utf8.Valid(b) {
@@ -28,7 +28,7 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-// TestAppendFloat: a number is written as encoding/json does.
+// AppendFloat writes a number as encoding/json does.
 func TestAppendFloat(t *testing.T) {
 	for bits := uint64(0); bits < 1<<32; bits += 99991 {
 		f := math.Float32frombits(uint32(bits))

@@ -2,10 +2,10 @@ package jsontext
 
 import "strconv"
 
-// leastLogProb stands for the logarithm of 0, which JSON cannot say.
+// leastLogProb stands for the logarithm of 0, which JSON cannot represent.
 const leastLogProb = -9999
 
-// FiniteLogProb is the logarithm of a probability as JSON can say it.
+// FiniteLogProb returns a log-probability as a finite number.
 func FiniteLogProb(p float64) float64 {
 	switch {
 	case !(p >= leastLogProb):
@@ -16,7 +16,7 @@ func FiniteLogProb(p float64) float64 {
 	return p
 }
 
-// AppendLogProb appends the logarithm of a probability.
+// AppendLogProb appends a log-probability.
 func AppendLogProb(b []byte, p float64) []byte {
 	return strconv.AppendFloat(b, FiniteLogProb(p), 'g', -1, 64)
 }

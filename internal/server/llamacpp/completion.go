@@ -9,9 +9,6 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// maxPrompts are the most of one request.
-const maxPrompts = 2048
-
 // A completionRequest is what POST /completion takes.
 type completionRequest struct {
 	settings
@@ -24,42 +21,18 @@ var completionFields = slices.Concat(fields.List[completionRequest]{
 }, fields.Within(func(r *completionRequest) *settings { return &r.settings }, settingsFields))
 
 func readPrompts(r *completionRequest, v json.RawMessage) error {
-	if v[0] == '"' {
-		r.prompts = make([]realizar.Request, 1)
-		return fields.ReadText(v, &r.prompts[0].Prompt)
+	prompts, several, err := fields.ReadPrompts(v, true)
+	r.several = several
+	for _, p := range prompts {
+		r.prompts = append(r.prompts, realizar.Request{Prompt: p.Text, PromptTokens: p.IDs})
 	}
-	if ids, err := fields.ReadIDs(v); err == nil && len(ids) > 0 {
-		r.prompts = []realizar.Request{{PromptTokens: ids}}
-		return nil
-	}
-	list, err := fields.Elements(v)
-	switch {
-	case err != nil:
-		return err
-	case len(list) == 0:
-		return fields.Invalid("prompt", "prompt is an empty list; want one prompt at least")
-	case len(list) > maxPrompts:
-		return fields.Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
-	}
-	r.several = true
-	r.prompts = make([]realizar.Request, len(list))
-	for i, v := range list {
-		if v[0] == '[' {
-			r.prompts[i].PromptTokens, err = fields.ReadIDs(v)
-		} else {
-			err = fields.ReadText(v, &r.prompts[i].Prompt)
-		}
-		if err != nil {
-			return fields.ErrWrong
-		}
-	}
-	return nil
+	return err
 }
 
 // completion is POST /completion.
 func completion(x *server.Exchange) error {
-	r := &completionRequest{settings: newSettings(x)}
-	if err := server.Read(x, completionFields, r); err != nil {
+	r, err := server.ReadFor(x, completionFields, func() *completionRequest { return &completionRequest{settings: newSettings(x)} })
+	if err != nil {
 		return err
 	}
 	if r.prompts == nil {

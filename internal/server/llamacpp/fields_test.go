@@ -12,6 +12,7 @@ func TestAPIFields(t *testing.T) {
 		"completion": fieldstest.TableOf(completionFields),
 		"infill":     fieldstest.TableOf(infillFields[:len(infillFields)-len(settingsFields)]),
 		"file":       fieldstest.TableOf(fileFields),
+		"model":      fieldstest.TableOf(modelFields),
 	}
 	fieldstest.Check(t, "../../../docs/llamacpp.md", "llamacpp", len(tables)+1, tables) // settingsFields are part of others
 }

@@ -62,8 +62,8 @@ func readFiles(v json.RawMessage) ([]realizar.File, error) {
 
 // infill is POST /infill: the text that belongs between two others.
 func infill(x *server.Exchange) error {
-	r := &infillRequest{settings: newSettings(x)}
-	if err := server.Read(x, infillFields, r); err != nil {
+	r, err := server.ReadFor(x, infillFields, func() *infillRequest { return &infillRequest{settings: newSettings(x)} })
+	if err != nil {
 		return err
 	}
 	switch {

@@ -20,5 +20,9 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "POST /apply-template", Handle: applyTemplate},
 		{Pattern: "GET /props", Handle: props},
 		{Pattern: "GET /slots", Handle: slots},
+		{Pattern: "GET /models", Handle: models},
+		{Pattern: "GET /models/events", Handle: events},
+		{Pattern: "POST /models/load", Handle: load},
+		{Pattern: "POST /models/unload", Handle: unload},
 	}
 }

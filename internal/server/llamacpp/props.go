@@ -25,9 +25,11 @@ type defaultSettings struct {
 
 // props is GET /props. Where the model lies is nothing that clients need to know.
 func props(x *server.Exchange) error {
-	m := x.Server.Model()
-	name := x.Server.Names()[0]
-	s := defaults(m)
+	if err := x.Hold(x.URL.Query().Get("model")); err != nil {
+		return err
+	}
+	m, name := x.Model(), x.Name()
+	s := defaults(m.Model)
 	a := propsAnswer{
 		Defaults: defaultSettings{m.Context(), map[string]any{
 			"temperature": s.Temperature, "top_k": s.TopK, "top_p": s.TopP, "min_p": s.MinP, "n_predict": -1,
@@ -58,7 +60,10 @@ type slotEntry struct {
 // slots is GET /slots. Answers have no place of their own here, so that those under way take
 // the first ones.
 func slots(x *server.Exchange) error {
-	m := x.Server.Model()
+	if err := x.Hold(x.URL.Query().Get("model")); err != nil {
+		return err
+	}
+	m := x.Model()
 	running := m.Metrics().Running
 	list := make([]slotEntry, m.Parallel())
 	for i := range list {

@@ -42,7 +42,7 @@ func defaults(m *realizar.Model) realizar.Sampling {
 }
 
 func newSettings(x *server.Exchange) settings {
-	return settings{generation: realizar.Generation{Sampling: defaults(x.Server.Model()), Choices: 1}}
+	return settings{generation: realizar.Generation{Sampling: defaults(x.Model().Model), Choices: 1}}
 }
 
 const recommended = "what the model's makers recommend, or "
@@ -248,10 +248,7 @@ func readSamplers(s *settings, v json.RawMessage) error {
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
 func (s *settings) settle(x *server.Exchange) error {
-	m, g := x.Server.Model(), &s.generation
-	if err := x.Server.CheckModel(s.model); err != nil {
-		return err
-	}
+	m, g := x.Model(), &s.generation
 	for id := range g.LogitBias {
 		if id < 0 || int(id) >= m.Vocab() {
 			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, m.Vocab())
@@ -265,7 +262,7 @@ func (s *settings) settle(x *server.Exchange) error {
 			return err
 		}
 	}
-	if err := x.Server.LookBack(g, s.lastN, "repeat_last_n"); err != nil {
+	if err := x.LookBack(g, s.lastN, "repeat_last_n"); err != nil {
 		return err
 	}
 	switch {

@@ -94,7 +94,7 @@ func head[S ~string | ~[]byte](b []byte, index int, text S) []byte {
 
 // appendEnd appends what is said of an answer when it has ended.
 func (w *writer) appendEnd(b []byte, f *realizar.Finish) []byte {
-	b = jsontext.AppendString(append(b, `,"stop":true,"model":`...), w.x.Server.Names()[0])
+	b = jsontext.AppendString(append(b, `,"stop":true,"model":`...), w.x.Name())
 	b = jsontext.AppendInt(append(b, `,"tokens_predicted":`...), f.Usage.CompletionTokens)
 	b = jsontext.AppendInt(append(b, `,"tokens_evaluated":`...), f.Usage.PromptTokens)
 	b = jsontext.AppendInt(append(b, `,"tokens_cached":`...), f.Usage.PromptTokens+f.Usage.CompletionTokens)
@@ -184,5 +184,5 @@ func (w *writer) appendScores(b []byte, scores []realizar.TokenLogProb, spill fu
 		return b
 	}
 	b = append(b, `,"completion_probabilities":[`...)
-	return append(w.x.Server.AppendScores(b, server.ScoreForm{IDs: true}, scores, spill), ']')
+	return append(w.x.AppendScores(b, server.ScoreForm{IDs: true}, scores, spill), ']')
 }

@@ -29,11 +29,11 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 
 // chatCompletion is POST /api/chat.
 func chatCompletion(x *server.Exchange) error {
-	r := &chatRequest{settings: newSettings(x)}
-	if err := server.Read(x, chatFields, r); err != nil {
+	r, err := server.ReadFor(x, chatFields, func() *chatRequest { return &chatRequest{settings: newSettings(x)} })
+	if err != nil {
 		return err
 	}
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return err
 	}
 	w := newWriter(x, &r.settings, chatShape)

@@ -51,7 +51,7 @@ func TestChatContinues(t *testing.T) {
 	if a.text() != want || a.Prompt != end.Usage.PromptTokens {
 		t.Errorf("%+v, want %q of %+v", a, want, end)
 	}
-	if r := s.post("/api/chat", begun+`,"think":true}`); r.status != 400 || !strings.Contains(r.body, "thought") {
+	if r := s.post("/api/chat", begun+`,"think":true}`); r.status != 400 || !strings.Contains(r.body, "reasoning") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
@@ -252,7 +252,6 @@ func TestErrors(t *testing.T) {
 		status     int
 		says       []string
 	}{
-		{"/api/chat", `{"messages":[]}`, 400, []string{"model is missing"}},
 		{"/api/chat", `{"model":"other","messages":[]}`, 404, []string{`model "other" not found`, "small"}},
 		{"/api/chat", `{`, 400, []string{"the body"}},
 		{"/api/chat", chatBody(`"temperature":1`), 400, []string{`"temperature" is not known`}},
@@ -266,7 +265,7 @@ func TestErrors(t *testing.T) {
 		{"/api/chat", chatBody(`"options":{"stop":[""]}`), 400, []string{"stop is empty"}},
 		{"/api/chat", chatBody(`"options":5`), 400, []string{"options"}},
 		{"/api/chat", chatBody(`"think":"much"`), 400, []string{`think is "much"`}},
-		{"/api/chat", chatBody(`"think":true`), 400, []string{"think: ", "knows no thought"}},
+		{"/api/chat", chatBody(`"think":true`), 400, []string{"think: ", "has no reasoning"}},
 		{"/api/chat", chatBody(`"shift":true`), 400, []string{"shift true is not supported"}},
 		{"/api/chat", chatBody(`"top_logprobs":2`), 400, []string{"top_logprobs is for logprobs"}},
 		{"/api/chat", chatBody(`"keep_alive":"soon"`), 400, []string{`keep_alive is "soon"`}},
@@ -292,18 +291,18 @@ func TestErrors(t *testing.T) {
 		{"/api/embeddings", `{"model":"other","prompt":"a"}`, 404, []string{"not found"}},
 		{"/api/show", `{"model":"other"}`, 404, []string{"not found"}},
 		{"/api/show", `{}`, 400, []string{"model is missing"}},
-		{"/api/pull", `{"model":"llama3.2"}`, 404, []string{"no store of models yet", "realizar serve", "/api/chat"}},
-		{"/api/push", `{"model":"llama3.2"}`, 404, []string{"no store of models yet"}},
-		{"/api/create", `{"model":"llama3.2"}`, 404, []string{"no store of models yet"}},
-		{"/api/copy", `{"source":"a"}`, 404, []string{"no store of models yet"}},
-		{"/api/blobs/sha256:00", `x`, 404, []string{"no store of models yet"}},
+		{"/api/pull", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/push", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/create", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/copy", `{"source":"a"}`, 403, []string{"--manage-models"}},
+		{"/api/blobs/sha256:00", `x`, 403, []string{"--manage-models"}},
 		{"/api/nothing", `{}`, 404, []string{"nothing at this address"}},
 		{"/api/tags", `{}`, 405, nil},
 	} {
 		s.post(c.path, c.body).fails(t, c.status, c.says...)
 	}
-	s.send("DELETE", "/api/delete", `{"model":"small"}`).fails(t, 404, "no store of models yet")
-	if r := s.send("HEAD", "/api/blobs/sha256:00", ""); r.status != 404 {
+	s.send("DELETE", "/api/delete", `{"model":"small"}`).fails(t, 403, "--manage-models")
+	if r := s.send("HEAD", "/api/blobs/sha256:00", ""); r.status != 403 {
 		t.Errorf("%d", r.status)
 	}
 	if r := s.post("/api/pull", `{"name":"small:latest"}`); r.status != 200 || r.body != `{"status":"success"}`+"\n" {
@@ -315,7 +314,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	s := serve(t, server.Config{Names: []string{"org/qwen:0.6b", "other:latest"}})
+	s := serveNamed(t, []string{"org/qwen:0.6b", "other:latest"}, time.Time{}, server.Config{}, modeltest.Llama(t))
 	for name, status := range map[string]int{
 		"org/qwen:0.6b": 200, "other": 200, "other:latest": 200, "org/qwen": 404, "qwen:0.6b": 404, "other:new": 404, "org/qwen:0.6b:latest": 404,
 	} {

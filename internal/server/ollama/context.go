@@ -62,7 +62,7 @@ func (m *memory) tokens(x *server.Exchange) ([]int32, error) {
 			return nil, err
 		}
 		if head = slices.Concat(m.before, head); mine == "" {
-			head = begun(x.Server.Model(), head)
+			head = begun(x.Model().Model, head)
 		}
 	}
 	ids, err := encode(x, chat.Text{{Text: string(m.text), Caller: true}})
@@ -129,7 +129,7 @@ func cut(text chat.Text, after, before string) (chat.Text, bool) {
 
 // encode is a text as tokens, without what the tokenizer adds to every text.
 func encode(x *server.Exchange, text chat.Text) ([]int32, error) {
-	tok, err := x.Server.Model().Tokenizer()
+	tok, err := x.Model().Tokenizer()
 	if err != nil {
 		return nil, err
 	}

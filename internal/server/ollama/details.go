@@ -6,28 +6,29 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
 )
 
-// A catalog is what lists say of the model of a server, which is found once: files may have
-// a hundred thousand tensors.
+// A catalog is what lists say of a model, which is found once: files may have a hundred
+// thousand tensors.
 type catalog struct {
-	once    sync.Once
 	size    int64
 	tensors int
 	digest  string
 	details details
 }
 
-// of is the catalog of the server's model.
-func (c *catalog) of(m *realizar.Model) *catalog {
-	c.once.Do(func() {
+// catalogKey is that of a model's catalog.
+type catalogKey struct{}
+
+// catalogOf is the catalog of m.
+func catalogOf(m *server.Model) *catalog {
+	return server.Note(m, catalogKey{}, func() *catalog {
 		d := m.Description()
-		c.size, c.tensors, c.digest, c.details = d.FileBytes, d.TensorCount, digest(d), detailsOf(d)
+		return &catalog{d.FileBytes, d.TensorCount, digest(d), detailsOf(d)}
 	})
-	return c
 }
 
 // details say what kind of model it is.

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type embedRequest struct {
 }
 
 var embedFields = fields.List[embedRequest]{
-	fields.Text("model", "", func(r *embedRequest) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *embedRequest) *string { return &r.model }),
 	fields.New("input", "a string, or a list of up to 2048", "", readInputs),
 	fields.Flag("truncate", "false: an input that does not fit is an error; with true its end is cut off", func(r *embedRequest) *bool { return &r.truncate }),
 	fields.Whole("dimensions", "or 0: the model's own; of fewer, the first elements are brought to unit length", 0, math.MaxInt32, func(r *embedRequest) *int { return &r.dimensions }),
@@ -64,11 +65,11 @@ func readInputs(r *embedRequest, v json.RawMessage) error {
 // embed is POST /api/embed.
 func embed(x *server.Exchange) error {
 	began := time.Now()
-	r := embedRequest{options: newOptions(x.Server)}
-	if err := server.Read(x, embedFields, &r); err != nil {
+	r, err := server.ReadFor(x, embedFields, func() *embedRequest { return &embedRequest{options: newOptions(x)} })
+	if err != nil {
 		return err
 	}
-	if err := r.check(x.Server); err != nil {
+	if err := r.check(x); err != nil {
 		return err
 	}
 	all, err := vectors(x, "input", r.truncate, &realizar.EmbedRequest{Inputs: r.inputs})
@@ -76,7 +77,7 @@ func embed(x *server.Exchange) error {
 		return err
 	}
 	tokens := 0
-	b := append(jsontext.AppendString([]byte(`{"model":`), r.model), `,"embeddings":[`...)
+	b := append(jsontext.AppendString([]byte(`{"model":`), cmp.Or(r.model, x.Name())), `,"embeddings":[`...)
 	for i, v := range all {
 		if i > 0 {
 			b = append(b, ',')
@@ -84,7 +85,7 @@ func embed(x *server.Exchange) error {
 		if r.dimensions > 0 {
 			v.Vector = server.Shorten(v.Vector, r.dimensions)
 		}
-		b = x.Spill(appendVector(b, v.Vector))
+		b = x.Spill(jsontext.AppendFloats(b, v.Vector))
 		tokens += v.Tokens
 	}
 	b = appendDuration(append(b, `],"total_duration":`...), time.Since(began))
@@ -94,17 +95,15 @@ func embed(x *server.Exchange) error {
 	return nil
 }
 
-func (r *embedRequest) check(s *server.Server) error {
-	if err := checkModel(s, r.model); err != nil {
-		return err
-	}
+func (r *embedRequest) check(x *server.Exchange) error {
+	r.keep.apply(x)
 	if !r.hasInput {
 		return fields.Missing("input")
 	}
-	if n := s.Model().EmbeddingLength(); r.dimensions > n {
+	if n := x.Model().EmbeddingLength(); r.dimensions > n {
 		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d", r.dimensions, n)
 	}
-	return r.options.settle(s)
+	return r.options.settle(x)
 }
 
 // embeddingsRequest is what POST /api/embeddings takes.
@@ -115,7 +114,7 @@ type embeddingsRequest struct {
 }
 
 var embeddingsFields = fields.List[embeddingsRequest]{
-	fields.Text("model", "", func(r *embeddingsRequest) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *embeddingsRequest) *string { return &r.model }),
 	fields.Text("prompt", "empty, which loads the model", func(r *embeddingsRequest) *string { return &r.prompt }),
 	optionsField(func(r *embeddingsRequest) *options { return &r.options }),
 	keepAliveField(func(r *embeddingsRequest) *keepAlive { return &r.keep }),
@@ -124,14 +123,12 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 // embeddings is POST /api/embeddings, whose vectors have the length that the model gives
 // them.
 func embeddings(x *server.Exchange) error {
-	r := embeddingsRequest{options: newOptions(x.Server)}
-	if err := server.Read(x, embeddingsFields, &r); err != nil {
+	r, err := server.ReadFor(x, embeddingsFields, func() *embeddingsRequest { return &embeddingsRequest{options: newOptions(x)} })
+	if err != nil {
 		return err
 	}
-	if err := checkModel(x.Server, r.model); err != nil {
-		return err
-	}
-	if err := r.options.settle(x.Server); err != nil {
+	r.keep.apply(x)
+	if err := r.options.settle(x); err != nil {
 		return err
 	}
 	if r.prompt == "" {
@@ -143,7 +140,7 @@ func embeddings(x *server.Exchange) error {
 		return err
 	}
 	x.Note(slog.Int("inputs", 1), slog.Int("prompt_tokens", all[0].Tokens))
-	x.WriteJSON(append(appendVector([]byte(`{"embedding":`), all[0].Vector), '}'))
+	x.WriteJSON(append(jsontext.AppendFloats([]byte(`{"embedding":`), all[0].Vector), '}'))
 	return nil
 }
 
@@ -162,12 +159,12 @@ func vectors(x *server.Exchange, param string, truncate bool, r *realizar.EmbedR
 	defer done()
 	if truncate {
 		for i := range r.Inputs {
-			if err := shorten(ctx, x.Server.Model(), &r.Inputs[i]); err != nil {
+			if err := shorten(ctx, x.Model().Model, &r.Inputs[i]); err != nil {
 				return nil, server.OfField(param, err)
 			}
 		}
 	}
-	all, err := x.Server.Model().Embed(ctx, r)
+	all, err := x.Model().Embed(ctx, r)
 	if errors.Is(err, realizar.ErrConfig) {
 		return nil, &server.Error{Status: http.StatusUnprocessableEntity, Code: "no_pooling", Message: server.Plain(err)}
 	}
@@ -190,15 +187,4 @@ func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) er
 		in.Tokens = append(in.Tokens[:m.Context()-1], last)
 	}
 	return nil
-}
-
-func appendVector(b []byte, v []float32) []byte {
-	b = append(b, '[')
-	for i, f := range v {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendFloat(b, f)
-	}
-	return append(b, ']')
 }

@@ -21,6 +21,10 @@ func TestAPIFields(t *testing.T) {
 		"embeddings":      fieldstest.TableOf(embeddingsFields),
 		"show":            fieldstest.TableOf(showFields),
 		"pull":            fieldstest.TableOf(pullFields),
+		"push":            fieldstest.TableOf(pushFields),
+		"create":          fieldstest.TableOf(createFields),
+		"copy":            fieldstest.TableOf(copyFields),
+		"delete":          fieldstest.TableOf(deleteFields),
 	}
 	fieldstest.Check(t, "../../../docs/ollama.md", "ollama", len(tables)+1, tables) // settingsFields are part of others
 }

@@ -38,24 +38,24 @@ var generateFields = slices.Concat(fields.Within(func(r *generateRequest) *setti
 
 // generate is POST /api/generate.
 func generate(x *server.Exchange) error {
-	r := &generateRequest{settings: newSettings(x)}
-	if err := server.Read(x, generateFields, r); err != nil {
+	r, err := server.ReadFor(x, generateFields, func() *generateRequest { return &generateRequest{settings: newSettings(x)} })
+	if err != nil {
 		return err
 	}
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return err
 	}
 	w := newWriter(x, &r.settings, generateShape)
 	if r.prompt == "" && r.suffix == "" {
 		return w.load()
 	}
-	if err := r.check(x.Server.Model().Vocab()); err != nil {
+	if err := r.check(x.Model().Vocab()); err != nil {
 		return err
 	}
 	if r.suffix != "" {
 		return r.explain(r.fill(x, w))
 	}
-	_, err := x.Server.Model().ChatTemplate()
+	_, err = x.Model().ChatTemplate()
 	if r.raw || errors.Is(err, realizar.ErrNoTemplate) {
 		return r.explain(r.plain(x, w))
 	}
@@ -87,7 +87,7 @@ var promptNames = server.ChatFields{Messages: "prompt", Effort: "think"}
 
 // fill answers with what belongs between the prompt and the suffix.
 func (r *generateRequest) fill(x *server.Exchange, w *writer) error {
-	if err := x.Server.CheckSuffix(); err != nil {
+	if err := x.CheckSuffix(); err != nil {
 		return err
 	}
 	if err := r.noThought(); err != nil {

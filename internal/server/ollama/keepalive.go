@@ -2,36 +2,55 @@ package ollama
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
+	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A keepAlive is how long the model shall stay. It stays anyhow; unload says that the
-// request wants it to go.
-type keepAlive struct{ unload bool }
+// A keepAlive is how long the model shall stay when nobody uses it: 0 unloads it, less than 0
+// keeps it until others need its memory.
+type keepAlive struct {
+	given bool
+	time  time.Duration
+}
 
-const keepAliveTakes = `a number of seconds, or a duration such as "5m"; the model stays, whatever it says`
+const keepAliveTakes = `a number of seconds, or a duration such as "5m", that the model stays when nobody uses it; 0 unloads it, and less than 0 keeps it until others need its memory; a model that is pinned stays`
 
 // keepAliveField is the field of a request that has one.
 func keepAliveField[R any](of func(*R) *keepAlive) fields.Field[R] {
-	return fields.New("keep_alive", keepAliveTakes, "the model stays", func(r *R, v json.RawMessage) error {
-		text := string(v)
+	return fields.New("keep_alive", keepAliveTakes, "what a request said before, or the server", func(r *R, v json.RawMessage) error {
+		text, k := string(v), of(r)
+		k.given = true
 		if v[0] == '"' {
 			if err := fields.ReadText(v, &text); err != nil {
 				return err
 			}
 		}
-		if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-			of(r).unload = seconds == 0
+		if seconds, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(seconds) {
+			k.time = time.Duration(max(-1, min(seconds, longest.Seconds())) * float64(time.Second))
 			return nil
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil || v[0] != '"' {
 			return fields.ErrWrong
 		}
-		of(r).unload = d == 0
+		k.time = d
 		return nil
 	})
 }
+
+// longest is a time in which nothing goes.
+const longest = 100 * 365 * 24 * time.Hour
+
+// apply has the request's model stay as long.
+func (k *keepAlive) apply(x *server.Exchange) {
+	if k.given {
+		x.KeepAlive(k.time)
+	}
+}
+
+// unload reports whether the model shall go at once.
+func (k *keepAlive) unload() bool { return k.given && k.time == 0 }

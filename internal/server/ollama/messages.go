@@ -53,13 +53,7 @@ var callFields = fields.List[toolCall]{
 var calledFields = fields.List[chat.ToolCall]{
 	fields.Ignored[chat.ToolCall]("index"),
 	fields.Text("name", "", func(c *chat.ToolCall) *string { return &c.Name }),
-	fields.New("arguments", "a JSON object", "an empty object", func(c *chat.ToolCall, v json.RawMessage) error {
-		if v[0] != '{' {
-			return fields.ErrWrong
-		}
-		c.Arguments = v
-		return nil
-	}),
+	fields.Object("arguments", "a JSON object", "an empty object", func(c *chat.ToolCall) *json.RawMessage { return &c.Arguments }),
 	fields.Ignored[chat.ToolCall]("description"),
 }
 

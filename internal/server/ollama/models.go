@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/realizar/realizar/internal/server"
@@ -31,14 +32,36 @@ type modelEntry struct {
 	Details    details   `json:"details"`
 }
 
-// tags is GET /api/tags.
-func (c *catalog) tags(x *server.Exchange) error {
-	is := c.of(x.Server.Model())
+// tags is GET /api/tags: the models that are served, and those of the store. Of one that is
+// served and not loaded no more than its names is known.
+func tags(x *server.Exchange) error {
 	list := []modelEntry{}
-	for _, name := range x.Server.Names() {
-		list = append(list, modelEntry{
-			Name: tagged(name), Model: tagged(name), ModifiedAt: x.Server.Created(), Size: is.size, Digest: is.digest, Details: is.details,
+	for _, m := range x.Server.Models().Models() {
+		e := modelEntry{ModifiedAt: x.Server.Created()}
+		x.Server.Look(m.Name, func(m *server.Model) {
+			is := catalogOf(m)
+			e.ModifiedAt, e.Size, e.Digest, e.Details = m.Created, is.size, is.digest, is.details
 		})
+		for _, name := range append([]string{m.Name}, m.Aliases...) {
+			e.Name, e.Model = server.Tagged(name), server.Tagged(name)
+			list = append(list, e)
+		}
+	}
+	if store, err := x.Server.Store(); err == nil {
+		all, err := store.List(x.Work())
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			if _, err := x.Server.Find(m.Name); err == nil {
+				continue
+			}
+			e := modelEntry{Name: m.Name, Model: m.Name, ModifiedAt: m.Modified, Size: m.Size, Digest: m.Digest}
+			if m.Description != nil {
+				e.Details = detailsOf(m.Description)
+			}
+			list = append(list, e)
+		}
 	}
 	return x.JSON(map[string]any{"models": list})
 }
@@ -58,23 +81,25 @@ type runningEntry struct {
 // never is when a model goes that stays.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// running is GET /api/ps.
-func (c *catalog) running(x *server.Exchange) error {
-	m := x.Server.Model()
-	is := c.of(m)
-	size, device := is.size, int64(0)
-	switch s := m.Streaming(); {
-	case m.Device() == "cpu":
-		size = max(size, m.HostMemory())
-	case s != nil:
-		device = s.Resident
-	default:
-		device = size
-	}
+// running is GET /api/ps: the models that are loaded.
+func running(x *server.Exchange) error {
 	list := []runningEntry{}
-	for _, name := range x.Server.Names() {
-		list = append(list, runningEntry{
-			Name: tagged(name), Model: tagged(name), Size: size, Digest: is.digest, Details: is.details, ExpiresAt: never, SizeVRAM: device, Context: m.Context(),
+	for _, status := range x.Server.Models().Models() {
+		x.Server.Look(status.Name, func(m *server.Model) {
+			is := catalogOf(m)
+			e := runningEntry{Size: is.size, Digest: is.digest, Details: is.details, ExpiresAt: cmp.Or(status.Expires, never), Context: m.Context()}
+			switch s := m.Streaming(); {
+			case m.Device() == "cpu":
+				e.Size = max(e.Size, m.HostMemory())
+			case s != nil:
+				e.SizeVRAM = s.Resident
+			default:
+				e.SizeVRAM = e.Size
+			}
+			for _, name := range append([]string{status.Name}, status.Aliases...) {
+				e.Name, e.Model = server.Tagged(name), server.Tagged(name)
+				list = append(list, e)
+			}
 		})
 	}
 	return x.JSON(map[string]any{"models": list})

@@ -89,7 +89,7 @@ func (s *service) models(path string) []entry {
 
 func TestModels(t *testing.T) {
 	created := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	s := serve(t, server.Config{Created: created, Names: []string{"small", "b:c"}})
+	s := serveNamed(t, []string{"small", "b:c"}, created, server.Config{}, modeltest.Llama(t))
 	d := s.model.Description()
 	all, running := s.models("/api/tags"), s.models("/api/ps")
 	if len(all) != 2 || len(running) != 2 || all[0].Name != "small:latest" || all[1].Model != "b:c" {

@@ -15,26 +15,25 @@ import (
 // Dialect is Ollama's.
 type Dialect struct{}
 
-// Routes are its endpoints, for one server.
+// Routes are its endpoints.
 func (Dialect) Routes() []server.Route {
-	c := &catalog{}
 	return []server.Route{
 		{Pattern: "GET /{$}", Handle: root},
 		{Pattern: "GET /api/version", Handle: version},
-		{Pattern: "GET /api/tags", Handle: c.tags},
-		{Pattern: "GET /api/ps", Handle: c.running},
-		{Pattern: "POST /api/show", Handle: c.show},
+		{Pattern: "GET /api/tags", Handle: tags},
+		{Pattern: "GET /api/ps", Handle: running},
+		{Pattern: "POST /api/show", Handle: show},
 		{Pattern: "POST /api/chat", Handle: chatCompletion},
 		{Pattern: "POST /api/generate", Handle: generate},
 		{Pattern: "POST /api/embed", Handle: embed},
 		{Pattern: "POST /api/embeddings", Handle: embeddings},
 		{Pattern: "POST /api/pull", Handle: pull},
-		{Pattern: "POST /api/push", Handle: noStore},
-		{Pattern: "POST /api/create", Handle: noStore},
-		{Pattern: "POST /api/copy", Handle: noStore},
-		{Pattern: "DELETE /api/delete", Handle: noStore},
-		{Pattern: "HEAD /api/blobs/{digest}", Handle: noStore},
-		{Pattern: "POST /api/blobs/{digest}", Handle: noStore},
+		{Pattern: "POST /api/push", Handle: push},
+		{Pattern: "POST /api/create", Handle: create},
+		{Pattern: "POST /api/copy", Handle: copyModel},
+		{Pattern: "DELETE /api/delete", Handle: deleteModel},
+		{Pattern: "HEAD /api/blobs/{digest}", Handle: hasBlob},
+		{Pattern: "POST /api/blobs/{digest}", Handle: addBlob},
 	}
 }
 

@@ -24,12 +24,20 @@ func defaults(m *realizar.Model) realizar.Sampling {
 	if d, ok := m.DefaultSampling(); ok {
 		return d
 	}
+	return orOllamas(nil)
+}
+
+// orOllamas is what the makers recommend, or where that is nil what Ollama does.
+func orOllamas(makers *realizar.Sampling) realizar.Sampling {
+	if makers != nil {
+		return *makers
+	}
 	return realizar.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9}
 }
 
 // newOptions are those of a request that says nothing.
-func newOptions(s *server.Server) options {
-	return options{generation: realizar.Generation{Sampling: defaults(s.Model()), Choices: 1}, newlines: true}
+func newOptions(x *server.Exchange) options {
+	return options{generation: realizar.Generation{Sampling: defaults(x.Model().Model), Choices: 1}, newlines: true}
 }
 
 const recommended = "what the model's makers recommend, or "
@@ -118,12 +126,12 @@ func readStop(o *options, v json.RawMessage) (err error) {
 }
 
 // settle says what is wrong with options as a whole.
-func (o *options) settle(s *server.Server) error {
-	if n := s.Model().Context(); o.context > n {
+func (o *options) settle(x *server.Exchange) error {
+	if n := x.Model().Context(); o.context > n {
 		return fields.Invalid("options.num_ctx", "num_ctx is %d, and the model is loaded with a context of %d tokens; ask for no more, or start the server with --context %d", o.context, n, o.context)
 	}
 	g := &o.generation
-	if err := s.LookBack(g, o.lastN, "options.repeat_last_n"); err != nil {
+	if err := x.LookBack(g, o.lastN, "options.repeat_last_n"); err != nil {
 		return err
 	}
 	if !o.newlines && server.Penalizes(g) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/ollama"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,27 +38,21 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 
 func serveFile(t testing.TB, c server.Config, path string) *service {
 	t.Helper()
-	m, err := realizar.Open(t.Context(), path, realizar.Options{Device: "cpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Names == nil {
-		c.Names = []string{name}
+	return serveNamed(t, []string{name}, time.Time{}, c, path)
+}
+
+// serveNamed serves the model at path under these names, created at that time.
+func serveNamed(t testing.TB, names []string, created time.Time, c server.Config, path string) *service {
+	t.Helper()
+	m := servertest.Open(t, path, realizar.Options{})
+	models := servertest.One(t, m, names...)
+	if !created.IsZero() {
+		h, _ := models.Look(names[0])
+		h.Model.Created = created
+		h.Release()
 	}
 	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
-	s, err := server.New(m, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h, _ := servertest.Serve(t, models, c)
 	return &service{h, t, m}
 }
 

@@ -28,11 +28,11 @@ type settings struct {
 
 // newSettings are those of a request that says nothing.
 func newSettings(x *server.Exchange) settings {
-	return settings{stream: true, options: newOptions(x.Server)}
+	return settings{stream: true, options: newOptions(x)}
 }
 
 var settingsFields = fields.List[settings]{
-	fields.Text("model", "", func(s *settings) *string { return &s.model }),
+	fields.Text("model", "the only model", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "true", func(s *settings) *bool { return &s.stream }),
 	optionsField(func(s *settings) *options { return &s.options }),
 	fields.New("format", `"json" for any object, or a JSON schema`, "free text", readFormat),
@@ -74,17 +74,15 @@ func readThink(s *settings, v json.RawMessage) error {
 }
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
-func (t *settings) settle(s *server.Server) error {
-	if err := checkModel(s, t.model); err != nil {
-		return err
-	}
+func (t *settings) settle(x *server.Exchange) error {
+	t.keep.apply(x)
 	if t.top > 0 && !t.logProbs {
 		return fields.Invalid("top_logprobs", "top_logprobs is for logprobs; add logprobs, or leave it out")
 	}
 	if t.logProbs {
 		t.options.generation.LogProbs = &t.top
 	}
-	return t.options.settle(s)
+	return t.options.settle(x)
 }
 
 // names are those of the fields of a conversation, for errors about them.

@@ -34,20 +34,27 @@ var showFields = fields.List[showRequest]{
 // describedBytes is what a [realizar.Description] takes for a tensor, at most.
 const describedBytes = 512
 
-// show is POST /api/show.
-func (c *catalog) show(x *server.Exchange) error {
+// show is POST /api/show. A model of the store that is not served is shown as its files
+// describe it.
+func show(x *server.Exchange) error {
 	var r showRequest
 	if err := server.Read(x, showFields, &r); err != nil {
 		return err
 	}
-	if r.model == "" {
-		r.model = r.older
-	}
-	if err := checkModel(x.Server, r.model); err != nil {
+	name, err := nameOf(r.model, r.older)
+	if err != nil {
 		return err
 	}
-	m := x.Server.Model()
-	is := c.of(m)
+	if store, err := x.Server.Store(); err == nil {
+		if _, err := x.Server.Find(name); err != nil && stored(x, store, name) {
+			return showStored(x, store, name, r.verbose)
+		}
+	}
+	if err := x.Hold(name); err != nil {
+		return err
+	}
+	m := x.Model()
+	is := catalogOf(m)
 	if err := x.Reserve(describedBytes * is.tensors); err != nil {
 		return err
 	}
@@ -56,27 +63,75 @@ func (c *catalog) show(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	parameters := parametersOf(m)
-	b := append(appendJSON([]byte(`{"details":`), is.details), `,"model_info":{`...)
-	b = appendInfo(x, b, d, r.verbose)
-	if r.verbose {
+	to := shown{name: x.Name(), details: is.details, parameters: parametersOf(defaults(m.Model), m.Context()), capabilities: able, modified: m.Created}
+	if t, err := m.ChatTemplate(); err == nil {
+		to.template = t.Source()
+	}
+	to.write(x, d, r.verbose)
+	return nil
+}
+
+// showStored shows a model of the store that is not loaded.
+func showStored(x *server.Exchange, store server.Store, name string, verbose bool) error {
+	m, err := store.Find(x.Work(), name)
+	if err != nil {
+		return err
+	}
+	if m.Description != nil {
+		if err := x.Reserve(describedBytes * m.Description.TensorCount); err != nil {
+			return err
+		}
+	}
+	d, err := store.Describe(x.Work(), name)
+	if err != nil {
+		return err
+	}
+	to := shown{
+		name: m.Name, details: detailsOf(d), parameters: parametersOf(orOllamas(d.Sampling), d.Dimensions.Context),
+		capabilities: []string{"completion"}, modified: m.Modified,
+	}
+	switch {
+	case d.Dimensions.Labels > 0:
+		to.capabilities = []string{}
+	case d.Dimensions.Encoder:
+		to.capabilities = []string{"embedding"}
+	}
+	to.template, _ = textOf(d, "tokenizer.chat_template")
+	to.write(x, d, verbose)
+	return nil
+}
+
+// shown is what POST /api/show says beside the metadata and the tensors.
+type shown struct {
+	name         string
+	details      details
+	parameters   []string
+	template     string
+	capabilities []string
+	modified     time.Time
+}
+
+// write answers with what a model's files say, and s.
+func (s *shown) write(x *server.Exchange, d *realizar.Description, verbose bool) {
+	b := append(appendJSON([]byte(`{"details":`), s.details), `,"model_info":{`...)
+	b = appendInfo(x, b, d, verbose)
+	if verbose {
 		b = appendTensors(x, append(b, `},"tensors":[`...), d)
 		b = append(b, `],`...)
 	} else {
 		b = append(b, `},`...)
 	}
-	b = jsontext.AppendString(append(b, `"modelfile":`...), modelfileOf(x.Server.Names()[0], parameters))
-	b = jsontext.AppendString(append(b, `,"parameters":`...), strings.Join(parameters, "\n"))
-	if t, err := m.ChatTemplate(); err == nil {
-		b = jsontext.AppendString(append(b, `,"template":`...), t.Source())
+	b = jsontext.AppendString(append(b, `"modelfile":`...), modelfileOf(s.name, s.parameters))
+	b = jsontext.AppendString(append(b, `,"parameters":`...), strings.Join(s.parameters, "\n"))
+	if s.template != "" {
+		b = jsontext.AppendString(append(b, `,"template":`...), s.template)
 	}
 	if license, ok := textOf(d, "general.license"); ok {
 		b = jsontext.AppendString(append(b, `,"license":`...), license)
 	}
-	b = appendJSON(append(b, `,"capabilities":`...), able)
-	b = jsontext.AppendString(append(b, `,"modified_at":`...), x.Server.Created().Format(time.RFC3339Nano))
+	b = appendJSON(append(b, `,"capabilities":`...), s.capabilities)
+	b = jsontext.AppendString(append(b, `,"modified_at":`...), s.modified.Format(time.RFC3339Nano))
 	x.WriteJSON(append(b, '}'))
-	return nil
 }
 
 func appendJSON(b []byte, v any) []byte {
@@ -177,10 +232,9 @@ func appendTensors(x *server.Exchange, b []byte, d *realizar.Description) []byte
 }
 
 // parametersOf are the options of a request that says nothing, a line each.
-func parametersOf(m *realizar.Model) (lines []string) {
-	s := defaults(m)
+func parametersOf(s realizar.Sampling, context int) (lines []string) {
 	line := func(name string, value any) { lines = append(lines, fmt.Sprintf("%-30s %v", name, value)) }
-	line("num_ctx", m.Context())
+	line("num_ctx", context)
 	line("temperature", s.Temperature)
 	for _, p := range []struct {
 		name    string
@@ -200,7 +254,7 @@ func parametersOf(m *realizar.Model) (lines []string) {
 // modelfileOf is a Modelfile of the model under its name.
 func modelfileOf(name string, parameters []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", tagged(name))
+	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", server.Tagged(name))
 	for _, p := range parameters {
 		name, value, _ := strings.Cut(p, " ")
 		fmt.Fprintf(&b, "PARAMETER %s %s\n", name, strings.TrimSpace(value))
@@ -212,13 +266,13 @@ func modelfileOf(name string, parameters []string) string {
 // for a request.
 func capabilities(x *server.Exchange, d *realizar.Description) ([]string, error) {
 	switch {
-	case x.Server.Model().Labels() > 0:
+	case x.Model().Labels() > 0:
 		return []string{}, nil
 	case d.Dimensions.Encoder:
 		return []string{"embedding"}, nil
 	}
 	able := []string{"completion"}
-	if x.Server.CheckSuffix() == nil {
+	if x.CheckSuffix() == nil {
 		able = append(able, "insert")
 	}
 	for _, c := range []struct {

@@ -1,56 +1,80 @@
 package ollama
 
 import (
-	"fmt"
-	"net/http"
+	"strings"
 
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// noStore answers what a store of models would do.
-func noStore(x *server.Exchange) error {
-	return &server.Error{Status: http.StatusNotFound, Code: "no_model_store",
-		Message: fmt.Sprintf("there is no store of models yet: realizar serve FILE serves a file that is there, and this server has %q; /api/chat, /api/generate, /api/embed, /api/tags, /api/show and /api/ps work", x.Server.Names())}
-}
-
-// pullRequest is what POST /api/pull takes.
-type pullRequest struct {
-	model, older string
-	stream       bool
-}
-
-var pullFields = fields.List[pullRequest]{
-	fields.Text("model", "name", func(r *pullRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *pullRequest) *string { return &r.older }),
-	fields.Flag("stream", "true", func(r *pullRequest) *bool { return &r.stream }),
-	fields.Ignored[pullRequest]("insecure"),
-	fields.Ignored[pullRequest]("username"),
-	fields.Ignored[pullRequest]("password"),
-}
-
-// pull is POST /api/pull: what is served is there already.
-func pull(x *server.Exchange) error {
-	r := pullRequest{stream: true}
-	if err := server.Read(x, pullFields, &r); err != nil {
-		return err
-	}
-	if r.model == "" {
-		r.model = r.older
-	}
+// nameOf is the name of a model in a request that may have it in the field name, which is
+// older.
+func nameOf(model, older string) (string, error) {
 	switch {
-	case r.model == "":
-		return fields.Missing("model")
-	case !served(x.Server, r.model):
-		return noStore(x)
+	case model != "":
+		return model, nil
+	case older != "":
+		return older, nil
 	}
-	b := append(jsontext.AppendString([]byte(`{"status":`), "success"), '}')
-	if !r.stream {
-		x.WriteJSON(b)
+	return "", fields.Missing("model")
+}
+
+// A report tells a client how far a change of the store is: a line for each step of a
+// stream, or the last one alone.
+type report struct {
+	x      *server.Exchange
+	stream *server.Stream // nil where the answer comes as a whole
+}
+
+func newReport(x *server.Exchange, stream bool) *report {
+	r := &report{x: x}
+	if stream {
+		r.stream = x.Stream(server.Lines, func(e *server.Error) error { return r.send(errorBody(e)) })
+	}
+	return r
+}
+
+func (r *report) send(line []byte) error {
+	r.stream.Add(append(line, '\n'))
+	return r.stream.Flush()
+}
+
+// step tells of a step.
+func (r *report) step(status string) error {
+	if r.stream == nil {
 		return nil
 	}
-	s := x.Stream(server.Lines, func(e *server.Error) error { return e })
-	s.Add(append(b, '\n'))
-	return s.Flush()
+	return r.send(append(statusLine(status), '}'))
+}
+
+// file tells how much has come of a file, which verb says the way of.
+func (r *report) file(verb string, p *server.Progress) error {
+	if r.stream == nil {
+		return nil
+	}
+	b := jsontext.AppendString(append(statusLine(verb+" "+short12(p.Digest)), `,"digest":`...), p.Digest)
+	b = jsontext.AppendInt(append(b, `,"total":`...), int(p.Total))
+	if p.Completed > 0 {
+		b = jsontext.AppendInt(append(b, `,"completed":`...), int(p.Completed))
+	}
+	return r.send(append(b, '}'))
+}
+
+// success ends the answer.
+func (r *report) success() error {
+	b := append(statusLine("success"), '}')
+	if r.stream != nil {
+		return r.send(b)
+	}
+	r.x.WriteJSON(b)
+	return nil
+}
+
+func statusLine(status string) []byte { return jsontext.AppendString([]byte(`{"status":`), status) }
+
+// short12 is a digest as people are shown it.
+func short12(digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return hex[:min(12, len(hex))]
 }

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -37,7 +38,7 @@ type writer struct {
 // newWriter makes the writer of an answer.
 func newWriter(x *server.Exchange, s *settings, of shape) *writer {
 	w := &writer{x: x, settings: s, shape: of, began: time.Now()}
-	w.head = append(jsontext.AppendString([]byte(`{"model":`), s.model), `,"created_at":"`...)
+	w.head = append(jsontext.AppendString([]byte(`{"model":`), cmp.Or(s.model, x.Name())), `,"created_at":"`...)
 	return w
 }
 
@@ -59,7 +60,7 @@ func (w *writer) send(line []byte) error {
 func (w *writer) load() error {
 	b := append(jsontext.AppendString(w.open(nil), ""), w.shape.close...)
 	reason := "load"
-	if w.settings.keep.unload {
+	if w.settings.keep.unload() {
 		reason = "unload"
 	}
 	w.x.WriteJSON(append(append(append(b, `,"done":true,"done_reason":"`...), reason...), `"}`...))
@@ -97,7 +98,7 @@ func (w *writer) Delta(d *server.Delta) error {
 	b = append(w.calls.take(b), w.shape.close...)
 	b = append(b, `,"done":false`...)
 	if len(d.LogProbs) > 0 {
-		b = append(w.x.Server.AppendScores(append(b, `,"logprobs":[`...), scoreForm, d.LogProbs, server.Keep), ']')
+		b = append(w.x.AppendScores(append(b, `,"logprobs":[`...), scoreForm, d.LogProbs, server.Keep), ']')
 	}
 	w.line = append(b, '}')
 	return w.send(w.line)
@@ -148,7 +149,7 @@ func (w *writer) appendAnswer(b []byte, a *server.Answer) []byte {
 	}
 	b = append(w.x.Spill(w.calls.take(b)), w.shape.close...)
 	if w.settings.logProbs {
-		b = append(w.x.Server.AppendScores(append(b, `,"logprobs":[`...), scoreForm, a.LogProbs, w.x.Spill), ']')
+		b = append(w.x.AppendScores(append(b, `,"logprobs":[`...), scoreForm, a.LogProbs, w.x.Spill), ']')
 	}
 	return w.x.Spill(b)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 var golden = flag.Bool("golden", false, "write testdata anew")
@@ -27,7 +28,7 @@ type testDialect struct {
 }
 
 func (d testDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test", Handle: d.handle}}
+	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
 // handled is what a client is sent of a handler.
@@ -38,7 +39,7 @@ func handled(tb testing.TB, handle server.Handler) string {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = m.Close() })
-	s, err := server.New(m, server.Config{Names: []string{"m"}, Parallel: 16, Dialects: []server.Dialect{testDialect{handle: handle}}})
+	s, err := server.New(servertest.One(tb, m, "m"), server.Config{Parallel: 16, Dialects: []server.Dialect{testDialect{handle: handle}}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -29,6 +29,9 @@ const served = "; served are /v1/chat/completions, /v1/completions, /v1/response
 func (Dialect) Explain(path string) string {
 	if !strings.HasPrefix(path, "/v1/") {
 		path = "/v1" + path // as clients with another base URL have it
+		if strings.Contains(served, " "+path+",") || strings.HasSuffix(served, " "+path) {
+			return "" // it is there, with /v1
+		}
 	}
 	for _, a := range absent {
 		if path == a.path || strings.HasPrefix(path, a.path+"/") {

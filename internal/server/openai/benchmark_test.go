@@ -9,6 +9,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // A testDialect is OpenAI's with an endpoint of a test.
@@ -18,7 +19,7 @@ type testDialect struct {
 }
 
 func (d testDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test", Handle: d.handle}}
+	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
 // benchmarkDeltas sends the same Delta again and again by a writer to a client over the
@@ -29,7 +30,7 @@ func benchmarkDeltas(b *testing.B, d *server.Delta, newWriter func(x *server.Exc
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = m.Close() })
-	s, err := server.New(m, server.Config{Names: []string{"m"}, Parallel: 16, Dialects: []server.Dialect{testDialect{handle: func(x *server.Exchange) error {
+	s, err := server.New(servertest.One(b, m, "m"), server.Config{Parallel: 16, Dialects: []server.Dialect{testDialect{handle: func(x *server.Exchange) error {
 		w := newWriter(x)
 		if err := w.Begin([][]int32{{1}}); err != nil {
 			return err

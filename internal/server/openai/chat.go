@@ -60,8 +60,8 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	}),
 	fields.Optional("thinking_token_budget", "no bound", 0, math.MaxInt32, func(r *chatRequest) **int { return &r.chat.ThinkingTokens }),
 	fields.Only[chatRequest]("include_reasoning", "true", "leave reasoning_content of the answer out of what you read", "true"),
-	fields.Optional("max_completion_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxCompletion }),
-	fields.Optional("max_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxTokens }),
+	fields.Limit("max_completion_tokens", "until the context is full", 1, func(r *chatRequest) **int { return &r.maxCompletion }),
+	fields.Limit("max_tokens", "until the context is full", 1, func(r *chatRequest) **int { return &r.maxTokens }),
 	fields.Flag("logprobs", "false", func(r *chatRequest) *bool { return &r.logProbs }),
 	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *chatRequest) **int { return &r.top }),
 	fields.New("chat_template_kwargs", "an object of values for the chat template", "none", func(r *chatRequest, v json.RawMessage) error {
@@ -121,8 +121,8 @@ func ReadChat(x *server.Exchange) (*realizar.ChatRequest, server.ChatFields, err
 }
 
 func readChat(x *server.Exchange) (*chatRequest, error) {
-	r := &chatRequest{settings: newSettings(x)}
-	if err := server.Read(x, chatFields, r); err != nil {
+	r, err := server.ReadFor(x, chatFields, func() *chatRequest { return &chatRequest{settings: newSettings(x)} })
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -135,7 +135,6 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	case r.maxTokens != nil && r.maxCompletion != nil && *r.maxTokens != *r.maxCompletion:
 		return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", *r.maxTokens, *r.maxCompletion)
 	}
-	var err error
 	if r.chat.Continue, err = r.continuation.Settle(); err != nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 		}
 		r.generation.LogProbs = r.top
 	}
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return nil, err
 	}
 	r.chat.Generation = r.generation

@@ -81,7 +81,7 @@ func (w *chatWriter) piece(choice int, delta string) []byte {
 func (w *chatWriter) send(b []byte) {
 	b = append(b, `,"logprobs":`...)
 	if w.request.logProbs {
-		b = append(w.x.Server.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, w.scores, server.Keep), `],"refusal":null}`...)
+		b = append(w.x.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, w.scores, server.Keep), `],"refusal":null}`...)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -119,7 +119,7 @@ func (w *chatWriter) End(r *server.Result) error {
 		b = jsontext.AppendInt(append(b, `{"index":`...), i)
 		b = append(w.appendMessage(append(b, `,"message":`...), a), `,"logprobs":`...)
 		if w.request.logProbs {
-			b = append(w.x.Server.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, a.LogProbs, w.x.Spill), `],"refusal":null}`...)
+			b = append(w.x.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, a.LogProbs, w.x.Spill), `],"refusal":null}`...)
 		} else {
 			b = append(b, "null"...)
 		}
@@ -127,7 +127,7 @@ func (w *chatWriter) End(r *server.Result) error {
 	}
 	b = w.usage(append(b, `],"usage":`...), &r.Usage)
 	if w.request.promptScores != nil {
-		b = appendPromptScores(w.x.Server, append(b, `,"prompt_logprobs":`...), r.PromptLogProbs[0], w.x.Spill)
+		b = appendPromptScores(w.x, append(b, `,"prompt_logprobs":`...), r.PromptLogProbs[0], w.x.Spill)
 	}
 	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
 	return nil

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 
 	"github.com/realizar/realizar"
@@ -15,7 +14,6 @@ const defaultCompletionTokens = 16
 
 // The most that a request for completions may ask for.
 const (
-	maxPrompts           = 2048
 	maxAnswers           = 4096 // of all its prompts
 	maxCompletionsScores = 5
 )
@@ -24,7 +22,7 @@ const (
 type completionsRequest struct {
 	settings
 	prompts   []realizar.Request
-	maxTokens int
+	maxTokens *int
 	echo      bool
 	logProbs  *int
 	special   bool
@@ -34,7 +32,7 @@ type completionsRequest struct {
 
 var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[completionsRequest]{
 	fields.New("prompt", "a string, a list of strings, a list of token ids, or a list of such lists", "", readPrompts),
-	fields.Whole("max_tokens", "16", 0, math.MaxInt32, func(r *completionsRequest) *int { return &r.maxTokens }),
+	fields.Limit("max_tokens", "16", 0, func(r *completionsRequest) **int { return &r.maxTokens }),
 	fields.Flag("echo", "false", func(r *completionsRequest) *bool { return &r.echo }),
 	fields.Optional("logprobs", "none", 0, maxCompletionsScores, func(r *completionsRequest) **int { return &r.logProbs }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *completionsRequest) *bool { return &r.special }),
@@ -46,41 +44,18 @@ var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) 
 })
 
 func readPrompts(r *completionsRequest, v json.RawMessage) error {
-	if v[0] == '"' {
-		r.prompts = make([]realizar.Request, 1)
-		return fields.ReadText(v, &r.prompts[0].Prompt)
+	prompts, _, err := fields.ReadPrompts(v, false)
+	for _, p := range prompts {
+		r.prompts = append(r.prompts, realizar.Request{Prompt: p.Text, PromptTokens: p.IDs})
 	}
-	if ids, err := fields.ReadIDs(v); err == nil && len(ids) > 0 {
-		r.prompts = []realizar.Request{{PromptTokens: ids}}
-		return nil
-	}
-	list, err := fields.Elements(v)
-	switch {
-	case err != nil:
-		return err
-	case len(list) == 0:
-		return fields.Invalid("prompt", "prompt is an empty list; want one prompt at least")
-	case len(list) > maxPrompts:
-		return fields.Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
-	}
-	r.prompts = make([]realizar.Request, len(list))
-	for i, v := range list {
-		p := &r.prompts[i]
-		if v[0] == '[' {
-			p.PromptTokens, err = fields.ReadIDs(v)
-		} else {
-			err = fields.ReadText(v, &p.Prompt)
-		}
-		if err != nil || (v[0] == '[') != (list[0][0] == '[') {
-			return fields.ErrWrong
-		}
-	}
-	return nil
+	return err
 }
 
 func readCompletions(x *server.Exchange) (*completionsRequest, error) {
-	r := &completionsRequest{settings: newSettings(x), maxTokens: defaultCompletionTokens}
-	if err := server.Read(x, completionsFields, r); err != nil {
+	r, err := server.ReadFor(x, completionsFields, func() *completionsRequest {
+		return &completionsRequest{settings: newSettings(x), maxTokens: new(defaultCompletionTokens)}
+	})
+	if err != nil {
 		return nil, err
 	}
 	n := r.generation.Choices
@@ -97,9 +72,9 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 			return nil, err
 		}
 	}
-	r.generation.MaxTokens = &r.maxTokens
+	r.generation.MaxTokens = r.maxTokens
 	r.generation.LogProbs = r.logProbs
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return nil, err
 	}
 	if r.echo && r.logProbs != nil {
@@ -113,7 +88,7 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 
 // fill has the prompts be what comes before a gap.
 func (r *completionsRequest) fill(x *server.Exchange) error {
-	if err := x.Server.CheckSuffix(); err != nil {
+	if err := x.CheckSuffix(); err != nil {
 		return err
 	}
 	switch {

@@ -33,14 +33,14 @@ func (w *completionsWriter) Begin(prompts [][]int32) error {
 	w.choices = make([]completionsChoice, len(prompts)*n)
 	for i := range w.choices {
 		c := &w.choices[i]
-		c.scores = textLogProbs{server: w.x.Server, top: valueOr(r.logProbs, 0)}
+		c.scores = textLogProbs{x: w.x, top: valueOr(r.logProbs, 0)}
 		if !r.echo {
 			continue
 		}
 		p := &r.prompts[i/n]
 		c.text = []byte(p.Prompt)
 		if p.PromptTokens != nil {
-			tok, err := w.x.Server.Model().Tokenizer()
+			tok, err := w.x.Model().Tokenizer()
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb
 		if err := w.x.Reserve(scoreBytes * len(scores) * (1 + *r.promptScores)); err != nil {
 			return err
 		}
-		promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores), server.Keep)
+		promptScores = appendPromptScores(w.x, nil, firstOf(scores, *r.promptScores), server.Keep)
 	}
 	if r.echo && r.logProbs != nil {
 		if err := w.x.Reserve(scoreBytes * len(choices) * len(scores) * (1 + *r.logProbs)); err != nil {
@@ -142,7 +142,7 @@ func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb
 			if j > 0 {
 				score = &scores[j-1]
 			}
-			inText := p.PromptTokens != nil || !w.special(id) || r.special && (j > 0 || strings.HasPrefix(p.Prompt, string(w.x.Server.Piece(id))))
+			inText := p.PromptTokens != nil || !w.special(id) || r.special && (j > 0 || strings.HasPrefix(p.Prompt, string(w.x.Piece(id))))
 			c.scores.add(id, score, inText)
 		}
 	}
@@ -161,7 +161,7 @@ func (w *completionsWriter) addScores(c *completionsChoice, scores []realizar.To
 
 // special reports whether a token is left out of the text of an answer.
 func (w *completionsWriter) special(id int32) bool {
-	tok, err := w.x.Server.Model().Tokenizer()
+	tok, err := w.x.Model().Tokenizer()
 	return err == nil && tok.IsSpecial(id)
 }
 

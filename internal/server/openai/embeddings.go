@@ -113,11 +113,11 @@ func readEmbedInput(value json.RawMessage, at string) (in realizar.EmbedInput, e
 
 // embeddings is POST /v1/embeddings.
 func embeddings(x *server.Exchange) error {
-	var r embeddingsRequest
-	if err := server.Read(x, embeddingsFields, &r); err != nil {
+	r, err := server.ReadFor(x, embeddingsFields, nil)
+	if err != nil {
 		return err
 	}
-	if err := checkEmbeddings(x, &r); err != nil {
+	if err := checkEmbeddings(x, r); err != nil {
 		return err
 	}
 	ctx, done, err := x.Begin(len(r.inputs))
@@ -125,7 +125,7 @@ func embeddings(x *server.Exchange) error {
 		return err
 	}
 	defer done()
-	vectors, err := x.Server.Model().Embed(ctx, &realizar.EmbedRequest{Inputs: r.inputs, Pooling: r.pooling, Priority: -r.priority, Salt: r.salt})
+	vectors, err := x.Model().Embed(ctx, &realizar.EmbedRequest{Inputs: r.inputs, Pooling: r.pooling, Priority: -r.priority, Salt: r.salt})
 	if errors.Is(err, realizar.ErrConfig) {
 		return &server.Error{Status: http.StatusUnprocessableEntity, Param: "pooling", Code: "no_pooling", Message: server.Plain(err)}
 	}
@@ -145,7 +145,7 @@ func embeddings(x *server.Exchange) error {
 		b = x.Spill(append(appendVector(b, v.Vector, r.base64), '}'))
 		tokens += v.Tokens
 	}
-	b = jsontext.AppendString(append(b, `],"model":`...), x.Server.Names()[0])
+	b = jsontext.AppendString(append(b, `],"model":`...), x.Name())
 	b = jsontext.AppendInt(append(b, `,"usage":{"prompt_tokens":`...), tokens)
 	b = append(jsontext.AppendInt(append(b, `,"total_tokens":`...), tokens), `}}`...)
 	x.Note(slog.Int("inputs", len(vectors)), slog.Int("prompt_tokens", tokens))
@@ -158,19 +158,16 @@ func checkEmbeddings(x *server.Exchange, r *embeddingsRequest) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	if err := x.Server.CheckModel(r.model); err != nil {
-		return err
-	}
 	if len(r.inputs) == 0 {
 		return fields.Missing("input")
 	}
-	if n := x.Server.Model().EmbeddingLength(); r.dimensions > n {
+	if n := x.Model().EmbeddingLength(); r.dimensions > n {
 		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d; ask for no more, or leave it out", r.dimensions, n)
 	}
 	for i := range r.inputs {
 		for j, id := range r.inputs[i].Tokens {
-			if id < 0 || int(id) >= x.Server.Model().Vocab() {
-				return fields.Invalid("input", "input %d has the token id %d at index %d; the vocabulary has %d", i, id, j, x.Server.Model().Vocab())
+			if id < 0 || int(id) >= x.Model().Vocab() {
+				return fields.Invalid("input", "input %d has the token id %d at index %d; the vocabulary has %d", i, id, j, x.Model().Vocab())
 			}
 		}
 	}
@@ -186,12 +183,5 @@ func appendVector(b []byte, v []float32, inBase64 bool) []byte {
 		}
 		return append(base64.StdEncoding.AppendEncode(append(b, '"'), data), '"')
 	}
-	b = append(b, '[')
-	for i, f := range v {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendFloat(b, f)
-	}
-	return append(b, ']')
+	return jsontext.AppendFloats(b, v)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 var update = flag.Bool("golden", false, "write the files of testdata anew")
@@ -102,7 +103,7 @@ func TestGolden(t *testing.T) {
 // written is what a writer makes of Deltas.
 func written(t *testing.T, m *realizar.Model, deltas []*server.Delta, stream bool, newWriter func(x *server.Exchange) server.Writer) string {
 	t.Helper()
-	s, err := server.New(m, server.Config{Names: []string{"m"}, Parallel: 1, Dialects: []server.Dialect{testDialect{handle: func(x *server.Exchange) error {
+	s, err := server.New(servertest.One(t, m, "m"), server.Config{Parallel: 1, Dialects: []server.Dialect{testDialect{handle: func(x *server.Exchange) error {
 		w := newWriter(x)
 		if err := w.Begin([][]int32{{1}}); err != nil {
 			return err

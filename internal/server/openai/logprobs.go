@@ -11,17 +11,17 @@ import (
 
 // appendPromptScores appends the scores of a prompt as vLLM has them: an object by
 // token id for each place, and null for the first. What is long goes through spill.
-func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
+func appendPromptScores(x *server.Exchange, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	b = append(b, `[null`...)
 	for i := range scores {
 		t := &scores[i]
 		b = spill(b)
 		b = append(b, `,{`...)
 		rank := slices.IndexFunc(t.Top, func(top realizar.TopLogProb) bool { return top.Token == t.Token }) + 1
-		b = appendPromptScore(s, b, t.Token, t.LogProb, rank)
+		b = appendPromptScore(x, b, t.Token, t.LogProb, rank)
 		for j, top := range t.Top {
 			if top.Token != t.Token {
-				b = appendPromptScore(s, append(b, ','), top.Token, top.LogProb, j+1)
+				b = appendPromptScore(x, append(b, ','), top.Token, top.LogProb, j+1)
 			}
 		}
 		b = append(b, '}')
@@ -31,7 +31,7 @@ func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogPr
 
 // appendPromptScore appends a member; the rank is null for a token that is not among
 // the likeliest.
-func appendPromptScore(s *server.Server, b []byte, id int32, p float64, rank int) []byte {
+func appendPromptScore(x *server.Exchange, b []byte, id int32, p float64, rank int) []byte {
 	b = jsontext.AppendInt(append(b, '"'), int(id))
 	b = append(jsontext.AppendLogProb(append(b, `":{"logprob":`...), p), `,"rank":`...)
 	if rank > 0 {
@@ -39,12 +39,12 @@ func appendPromptScore(s *server.Server, b []byte, id int32, p float64, rank int
 	} else {
 		b = append(b, "null"...)
 	}
-	return append(jsontext.AppendString(append(b, `,"decoded_token":`...), s.Piece(id)), '}')
+	return append(jsontext.AppendString(append(b, `,"decoded_token":`...), x.Piece(id)), '}')
 }
 
 // textLogProbs are the scores of a text as completions have them: four lists.
 type textLogProbs struct {
-	server                    *server.Server
+	x                         *server.Exchange
 	top                       int
 	tokens, own, tops, places []byte
 	at                        int // characters so far
@@ -53,7 +53,7 @@ type textLogProbs struct {
 // add appends a token. A score of nil is that of the first one of a prompt. Special
 // tokens that are no part of the text take no place in it.
 func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) {
-	piece := l.server.Piece(id)
+	piece := l.x.Piece(id)
 	if len(l.tokens) > 0 {
 		l.tokens, l.own, l.tops, l.places = append(l.tokens, ','), append(l.own, ','), append(l.tops, ','), append(l.places, ',')
 	}
@@ -71,7 +71,7 @@ func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) 
 	begun := len(l.tops)
 	var seen [][]byte // the likelier of two tokens of one text stands
 	for _, top := range score.Top[:min(l.top, len(score.Top))] {
-		piece := l.server.Piece(top.Token)
+		piece := l.x.Piece(top.Token)
 		if slices.ContainsFunc(seen, func(p []byte) bool { return bytes.Equal(p, piece) }) {
 			continue
 		}

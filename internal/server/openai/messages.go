@@ -35,6 +35,7 @@ var messageFields = fields.List[message]{
 	fields.Refused[message]("audio", "messages are text"),
 	fields.Refused[message]("refusal", "models see no such field; write it into content"),
 	fields.Ignored[message]("annotations"),
+	fields.Ignored[message]("id"),
 	fields.Ignored[message]("parsed"), // which OpenAI's clients add to what they read
 }
 

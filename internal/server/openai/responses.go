@@ -179,8 +179,8 @@ func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
 
 // readResponses reads a request for a response.
 func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
-	r := &responsesRequest{settings: newSettings(x), kept: kept}
-	if err := server.Read(x, responsesFields, r); err != nil {
+	r, err := server.ReadFor(x, responsesFields, func() *responsesRequest { return &responsesRequest{settings: newSettings(x), kept: kept} })
+	if err != nil {
 		return nil, err
 	}
 	if err := x.Reserve(r.borrowed); err != nil { // as if they were in the body
@@ -207,7 +207,7 @@ func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, erro
 			r.generation.LogProbs = new(0)
 		}
 	}
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return nil, err
 	}
 	r.chat.Generation = r.generation

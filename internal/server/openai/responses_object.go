@@ -239,13 +239,13 @@ func newResponse(model string, r *responsesRequest) *responseObject {
 }
 
 // responseLogProbs are scores in this dialect.
-func responseLogProbs(s *server.Server, scores []realizar.TokenLogProb) []responseLogProb {
+func responseLogProbs(x *server.Exchange, scores []realizar.TokenLogProb) []responseLogProb {
 	all := make([]responseLogProb, len(scores))
 	for i := range scores {
-		piece := s.Piece(scores[i].Token)
+		piece := x.Piece(scores[i].Token)
 		all[i] = responseLogProb{string(piece), numbers(piece), jsontext.FiniteLogProb(scores[i].LogProb), make([]responseTopLogProb, len(scores[i].Top))}
 		for j, top := range scores[i].Top {
-			piece := s.Piece(top.Token)
+			piece := x.Piece(top.Token)
 			all[i].Top[j] = responseTopLogProb{string(piece), numbers(piece), jsontext.FiniteLogProb(top.LogProb)}
 		}
 	}

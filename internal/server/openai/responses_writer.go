@@ -26,7 +26,7 @@ type responsesWriter struct {
 }
 
 func newResponsesWriter(x *server.Exchange, r *responsesRequest) *responsesWriter {
-	w := &responsesWriter{x: x, object: newResponse(x.Server.Names()[0], r), summary: r.summary != nil}
+	w := &responsesWriter{x: x, object: newResponse(x.Name(), r), summary: r.summary != nil}
 	if !r.unkept {
 		w.kept = r.kept
 	}
@@ -96,7 +96,7 @@ func (w *responsesWriter) addText(d *server.Delta) error {
 	m, ok := w.item.(*responseMessage)
 	var scores []responseLogProb
 	if len(d.LogProbs) > 0 {
-		scores = responseLogProbs(w.x.Server, d.LogProbs)
+		scores = responseLogProbs(w.x, d.LogProbs)
 	}
 	switch {
 	case d.OfOther():

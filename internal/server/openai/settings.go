@@ -21,7 +21,6 @@ type settings struct {
 	model        string
 	stream       bool
 	options      streamOptions
-	hasOptions   bool
 	generation   realizar.Generation
 	seeded       bool
 	priority     int
@@ -32,7 +31,7 @@ type settings struct {
 type streamOptions struct{ usage bool }
 
 // newSettings are those of a request that says nothing.
-func newSettings(x *server.Exchange) settings { return settings{generation: x.Server.Defaults()} }
+func newSettings(x *server.Exchange) settings { return settings{generation: x.Defaults()} }
 
 var streamOptionsFields = fields.List[streamOptions]{
 	fields.Flag("include_usage", "false", func(o *streamOptions) *bool { return &o.usage }),
@@ -45,7 +44,6 @@ var settingsFields = fields.List[settings]{
 	fields.Text("model", "the model that is served", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "false", func(s *settings) *bool { return &s.stream }),
 	fields.New("stream_options", "an object", "no usage in streams", func(s *settings, v json.RawMessage) error {
-		s.hasOptions = true
 		return streamOptionsFields.Decode(&s.options, v, "stream_options")
 	}),
 	fields.Whole("n", "1", 1, maxChoices, func(s *settings) *int { return &s.generation.Choices }),
@@ -80,7 +78,7 @@ var settingsFields = fields.List[settings]{
 	fields.Optional("prompt_logprobs", "none", 0, maxTop, func(s *settings) **int { return &s.promptScores }),
 	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
-	fields.Only[settings]("store", "false", "answers are not kept", "false"),
+	fields.Ignored[settings]("store"),        // answers are not kept
 	fields.Ignored[settings]("service_tier"), // of which there is one
 	fields.Ignored[settings]("user"),
 	fields.Ignored[settings]("metadata"),
@@ -88,6 +86,10 @@ var settingsFields = fields.List[settings]{
 	fields.Ignored[settings]("prompt_cache_key"),
 	fields.Ignored[settings]("prompt_cache_retention"),
 	fields.Ignored[settings]("prediction"),
+	fields.Ignored[settings]("cache_prompt"), // hints that are for llama.cpp and Ollama
+	fields.Ignored[settings]("id_slot"),
+	fields.Ignored[settings]("timings_per_token"),
+	fields.Ignored[settings]("keep_alive"),
 	fields.Ignored[settings]("extra_body"), // which clients send that mean its members as fields of their own
 }
 
@@ -124,27 +126,22 @@ func readBias(s *settings, v json.RawMessage) error {
 }
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
-func (t *settings) settle(s *server.Server) error {
+func (t *settings) settle(x *server.Exchange) error {
 	g := &t.generation
 	switch {
-	case t.hasOptions && !t.stream:
-		return fields.Invalid("stream_options", "stream_options is for streams; add stream, or leave it out")
 	case t.promptScores != nil && t.stream:
 		return fields.Invalid("prompt_logprobs", "prompt_logprobs come with answers that are not streams; leave out stream")
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
 		return fields.Invalid("min_tokens", "min_tokens is %d, but the answer ends after %d", g.MinTokens, *g.MaxTokens)
 	}
-	if err := s.CheckModel(t.model); err != nil {
-		return err
-	}
 	for id := range g.LogitBias {
-		if id < 0 || int(id) >= s.Model().Vocab() {
-			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		if id < 0 || int(id) >= x.Model().Vocab() {
+			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, x.Model().Vocab())
 		}
 	}
 	for _, id := range g.StopTokens {
-		if id < 0 || int(id) >= s.Model().Vocab() {
-			return fields.Invalid("stop_token_ids", "stop_token_ids has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		if id < 0 || int(id) >= x.Model().Vocab() {
+			return fields.Invalid("stop_token_ids", "stop_token_ids has token %d, which is outside the vocabulary of %d", id, x.Model().Vocab())
 		}
 	}
 	g.Priority = -t.priority

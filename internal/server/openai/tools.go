@@ -27,13 +27,7 @@ var toolFields = fields.List[tool]{
 var functionFields = fields.List[chat.Tool]{
 	fields.Text("name", "", func(t *chat.Tool) *string { return &t.Name }),
 	fields.Text("description", "none", func(t *chat.Tool) *string { return &t.Description }),
-	fields.New("parameters", "a JSON schema", "none", func(t *chat.Tool, v json.RawMessage) error {
-		if v[0] != '{' {
-			return fields.ErrWrong
-		}
-		t.Parameters = v
-		return nil
-	}),
+	fields.Object("parameters", "a JSON schema", "none", func(t *chat.Tool) *json.RawMessage { return &t.Parameters }),
 	fields.Flag("strict", "false: the parameters need not be a schema of OpenAI's strict mode", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 

@@ -43,7 +43,7 @@ func (w *writer) head(object string) []byte {
 	b := jsontext.AppendString([]byte(`{"id":`), w.id)
 	b = jsontext.AppendString(append(b, `,"object":`...), object)
 	b = strconv.AppendInt(append(b, `,"created":`...), w.created, 10)
-	b = jsontext.AppendString(append(b, `,"model":`...), w.x.Server.Names()[0])
+	b = jsontext.AppendString(append(b, `,"model":`...), w.x.Name())
 	return append(b, `,"choices":[`...)
 }
 

@@ -113,11 +113,11 @@ func rerank(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	var r rerankRequest
-	if err := server.Read(x, rerankFields, &r); err != nil {
+	r, err := server.ReadFor(x, rerankFields, nil)
+	if err != nil {
 		return err
 	}
-	if err := checkRerank(x.Server, &r); err != nil {
+	if err := checkRerank(x, r); err != nil {
 		return err
 	}
 	ctx, done, err := x.Begin(len(r.documents))
@@ -125,11 +125,11 @@ func rerank(x *server.Exchange) error {
 		return err
 	}
 	defer done()
-	ranks, err := x.Server.Model().Rank(ctx, &realizar.RankRequest{Query: *r.query, Documents: r.documents, Priority: -r.priority, Salt: r.salt})
+	ranks, err := x.Model().Rank(ctx, &realizar.RankRequest{Query: *r.query, Documents: r.documents, Priority: -r.priority, Salt: r.salt})
 	if err != nil {
 		return server.OfField("documents", err)
 	}
-	a := rerankAnswer{Object: "list", Model: x.Server.Names()[0]}
+	a := rerankAnswer{Object: "list", Model: x.Name()}
 	for i, rank := range ranks {
 		a.Results = append(a.Results, rerankResult{Index: i, Score: rank.Scores[0]})
 		a.Usage.PromptTokens += rank.Tokens
@@ -149,11 +149,8 @@ func rerank(x *server.Exchange) error {
 }
 
 // checkRerank refuses what is not there or does not go with the model.
-func checkRerank(s *server.Server, r *rerankRequest) error {
-	if err := s.CheckModel(r.model); err != nil {
-		return err
-	}
-	switch n := s.Model().Labels(); {
+func checkRerank(x *server.Exchange, r *rerankRequest) error {
+	switch n := x.Model().Labels(); {
 	case r.query == nil:
 		return fields.Missing("query")
 	case len(r.documents) == 0:

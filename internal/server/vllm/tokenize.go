@@ -86,15 +86,15 @@ func tokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	var r tokenizeRequest
-	if err := server.Read(x, tokenizeFields, &r); err != nil {
-		return err
-	}
-	tok, err := tokenizerFor(x.Server, r.model)
+	r, err := server.ReadFor(x, tokenizeFields, nil)
 	if err != nil {
 		return err
 	}
-	ids, err := tokensOf(x, &r)
+	tok, err := tokenizerOf(x)
+	if err != nil {
+		return err
+	}
+	ids, err := tokensOf(x, r)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func tokenize(x *server.Exchange) error {
 // appendLength appends how many ids there are, and how many there may be.
 func appendLength(x *server.Exchange, b []byte, ids []int32) []byte {
 	b = jsontext.AppendInt(append(b, `"count":`...), len(ids))
-	return jsontext.AppendInt(append(b, `,"max_model_len":`...), x.Server.Model().Context())
+	return jsontext.AppendInt(append(b, `,"max_model_len":`...), x.Model().Context())
 }
 
 // appendIDs appends a list of ids.
@@ -149,7 +149,7 @@ func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
 			b = append(b, ',')
 		}
 		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
-		if piece := x.Server.Piece(id); utf8.Valid(piece) {
+		if piece := x.Piece(id); utf8.Valid(piece) {
 			b = jsontext.AppendString(b, piece)
 		} else {
 			b = jsontext.AppendBytes(b, piece)
@@ -203,7 +203,7 @@ func render(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	b := jsontext.AppendString([]byte(`{"model":`), x.Server.Names()[0])
+	b := jsontext.AppendString([]byte(`{"model":`), x.Name())
 	b = appendText(x, append(b, `,"prompt":`...), p.Text.String())
 	b = appendIDs(x, append(b, `,"tokens":`...), p.Tokens)
 	x.WriteJSON(append(appendLength(x, append(b, ','), p.Tokens), '}'))
@@ -249,11 +249,11 @@ func detokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	var r detokenizeRequest
-	if err := server.Read(x, detokenizeFields, &r); err != nil {
+	r, err := server.ReadFor(x, detokenizeFields, nil)
+	if err != nil {
 		return err
 	}
-	tok, err := tokenizerFor(x.Server, r.model)
+	tok, err := tokenizerOf(x)
 	switch {
 	case err != nil:
 		return err
@@ -292,12 +292,9 @@ func appendDecoded(x *server.Exchange, b []byte, tok *tokenizer.Tokenizer, ids [
 	return appendText(x, b, tok.Decode(ids, false)), nil
 }
 
-// tokenizerFor is the tokenizer of the model of that name, which may be left out.
-func tokenizerFor(s *server.Server, name string) (*tokenizer.Tokenizer, error) {
-	if err := s.CheckModel(name); err != nil {
-		return nil, err
-	}
-	tok, err := s.Model().Tokenizer()
+// tokenizerOf is the tokenizer of the request's model.
+func tokenizerOf(x *server.Exchange) (*tokenizer.Tokenizer, error) {
+	tok, err := x.Model().Tokenizer()
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}

@@ -118,7 +118,8 @@ export class Chat {
       const body = { ...requestOf(settings, model?.id ?? '', before), ...streamed(settings) };
       await answer(body, this.stopping.signal, (progress) => {
         Object.assign(message, progress);
-        if (message.figures && model?.max_model_len) message.figures.context = model.max_model_len;
+        const context = models.of(settings.model)?.max_model_len; // known when the model is loaded
+        if (message.figures && context) message.figures.context = context;
       });
     } catch (error) {
       if (this.stopping.signal.aborted) message.finish = 'stopped';

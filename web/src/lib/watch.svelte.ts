@@ -1,6 +1,7 @@
 import { ask } from './api';
 import { type Histogram, countOf, histogramOf, quantile, since } from './histogram';
 import { parse, type Sample } from './prometheus';
+import { byDevice, byLabel, common, type ModelStatus, type Pages, pagesOf, type Reserve, reservesOf, statusesOf } from './states';
 
 // The server's metrics, read again and again: rates, shares and percentiles, as
 // `realizar top` has them.
@@ -54,7 +55,9 @@ export class Watch {
   points: Point[] = $state.raw([]);
   latencies: Latency[] = $state.raw([]);
   memory: Memory[] = $state.raw([]);
-  pages: { state: string; share: number; count: number }[] = $state.raw([]);
+  pages: Pages[] = $state.raw([]);
+  models: ModelStatus[] = $state.raw([]);
+  reserves: Reserve[] = $state.raw([]);
   totals = $state.raw({ prompt: 0, answers: 0, ended: {} as Record<string, number>, pageTokens: 0, connections: 0, heldBytes: 0, preempted: 0 });
   fault: string | null = $state(null);
   private readings: Reading[] = [];
@@ -74,7 +77,8 @@ export class Watch {
     };
   }
 
-  private async read(): Promise<void> {
+  /** Reads at once. */
+  async read(): Promise<void> {
     try {
       const samples = parse(await (await ask('/metrics')).text());
       this.note({ time: performance.now(), samples, latencies: latencies.map(([name]) => histogramOf(samples.get(name + '_bucket') ?? [])) });
@@ -94,7 +98,7 @@ export class Watch {
     const point: Point = {
       running: sum(now, 'vllm:num_requests_running'),
       waiting: sum(now, 'vllm:num_requests_waiting'),
-      cache: sum(now, 'vllm:kv_cache_usage_perc'),
+      cache: now.samples.get('vllm:kv_cache_usage_perc')?.reduce((most, one) => Math.max(most, one.value), 0) ?? NaN,
       hits: asked > 0 ? grown('vllm:prefix_cache_hits_total') / asked : NaN,
       busy: Math.min(1, grown('realizar_step_seconds_total') / seconds),
       answered: grown('vllm:generation_tokens_total') / seconds,
@@ -108,27 +112,19 @@ export class Watch {
       const histogram = countOf(recent) > 0 ? recent : now.latencies[i]!; // or all, where nothing happens
       return { name, help, count: countOf(histogram), p50: quantile(histogram, 0.5), p90: quantile(histogram, 0.9), p99: quantile(histogram, 0.99) };
     });
-    this.memory = (now.samples.get('realizar_device_memory_total_bytes') ?? []).map(({ labels, value }, i) => ({
-      device: labels.device ?? '', total: value, free: now.samples.get('realizar_device_memory_free_bytes')?.[i]?.value ?? NaN,
-    }));
-    this.pages = pagesOf(now.samples.get('realizar_cache_pages') ?? []);
+    const free = byDevice(now.samples, 'realizar_device_memory_free_bytes');
+    this.memory = [...byDevice(now.samples, 'realizar_device_memory_total_bytes')].map(([device, total]) => ({ device, total, free: free.get(device) ?? NaN }));
+    this.pages = pagesOf(now.samples);
+    this.models = statusesOf(now.samples);
+    this.reserves = reservesOf(now.samples);
     this.totals = {
       prompt: sum(now, 'vllm:prompt_tokens_total'),
       answers: sum(now, 'vllm:generation_tokens_total'),
-      ended: Object.fromEntries((now.samples.get('vllm:request_success_total') ?? []).map(({ labels, value }) => [labels.finished_reason ?? '', value])),
-      pageTokens: Number(now.samples.get('vllm:cache_config_info')?.[0]?.labels.block_size ?? NaN),
+      ended: byLabel(now.samples, 'vllm:request_success_total', 'finished_reason'),
+      pageTokens: common(now.samples, 'vllm:cache_config_info', 'block_size'),
       connections: sum(now, 'realizar_connections_open'),
       heldBytes: sum(now, 'realizar_request_memory_bytes'),
       preempted: sum(now, 'vllm:num_preemptions_total'),
     };
   }
-}
-
-const states = ['used', 'idle', 'empty'];
-
-/** The pages of the device by their state. */
-function pagesOf(samples: Sample[]): { state: string; share: number; count: number }[] {
-  const counts = states.map((state) => samples.filter(({ labels }) => labels.place === 'device' && labels.state === state).reduce((all, one) => all + one.value, 0));
-  const all = counts.reduce((a, b) => a + b, 0);
-  return states.map((state, i) => ({ state, count: counts[i]!, share: all > 0 ? counts[i]! / all : 0 }));
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// words are the names and texts of codes, each ending with a NUL.
+// words are the names and texts of codes, each terminated by a NUL.
 var words = map[driver.Code][2][]byte{}
 
 func init() {
@@ -44,7 +44,7 @@ func word(code driver.Code, i int, out *unsafe.Pointer) uintptr {
 	return uintptr(driver.Success)
 }
 
-// attributes are those that all devices have, by their number.
+// attributes are the attributes of all devices, by number.
 var attributes = map[uint32]int32{
 	13: 1_980_000, 16: 132, 36: 3_201_000, 37: 6144, 38: 50 << 20, 97: sharedLimit,
 }
@@ -70,7 +70,7 @@ func (s *slot) addDevices() {
 		})
 	})
 
-	// ofDevice runs what asks about a device that exists.
+	// ofDevice runs functions that query an existing device.
 	ofDevice := func(name string, index int32, body func(d Device)) uintptr {
 		return s.call(name, func(f *Fake) driver.Code {
 			if index < 0 || int(index) >= len(f.options.Devices) {
@@ -140,7 +140,7 @@ func (s *slot) addDevices() {
 	})
 }
 
-// putText writes as much of a text as there is room for, and a NUL.
+// putText writes as much of a text as fits, and a NUL.
 func putText(out *byte, n int, text string) {
 	room := unsafe.Slice(out, n)
 	room[copy(room[:n-1], text)] = 0

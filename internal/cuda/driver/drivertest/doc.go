@@ -1,9 +1,7 @@
-// Package drivertest is a CUDA driver without a GPU, for tests: functions that
-// keep the device's memory in the host's, do a stream's work at once and record
-// launches without running them. They are called as the real library is, through
-// C's conventions.
+// Package drivertest is a CUDA driver without a GPU, for tests. Its functions keep device memory in
+// host memory, perform a stream's work at once, and record launches without running them. They are
+// called like the real library, with C's calling conventions.
 //
-// A [Fake] is stricter than the real driver in what belongs to a context: it
-// refuses each such call on a thread where no context is current. A test that
-// leaves something undestroyed fails.
+// A [Fake] is stricter than the real driver about contexts: it rejects every call that needs a
+// context on a thread without a current one. A test that leaves a resource undestroyed fails.
 package drivertest

@@ -11,21 +11,19 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// Options are what a fake driver has. The zero value is that of CUDA 12.8 and one
-// device.
+// Options configure a fake driver. The zero value has CUDA 12.8 and one device.
 type Options struct {
 	Version driver.Version
 	Init    driver.Code // what cuInit returns
 	Devices []Device
-	Missing []string // symbols that the library lacks
-	// Refused is the name of a kernel that the driver's compiler does not take, which it
-	// says in its log.
+	Missing []string // symbols missing from the library
+	// Refused is the name of a kernel that the driver's compiler rejects, with a message in its
+	// log.
 	Refused string
-	// Hollow are symbols whose functions do nothing, not even count, and allocate
-	// nothing.
+	// Hollow are symbols whose functions do nothing: they are not counted and do not allocate.
 	Hollow []string
-	// Effect, if there is one, is what a kernel does: at reads and writes n bytes of the
-	// device's memory from p on.
+	// Effect, if not nil, is the effect of a kernel. at returns n bytes of device memory from
+	// address p, for reading and writing.
 	Effect func(l *Launch, at func(p uint64, n int) []byte)
 }
 
@@ -36,18 +34,18 @@ type Device struct {
 	Capability driver.Capability // zero: 9.0
 }
 
-// A Launch is one of a kernel, in the order in which the device would begin them.
+// A Launch is a kernel launch, in the order in which the device would begin them.
 type Launch struct {
 	Kernel       string
 	Grid, Block  driver.Dim3
 	Shared       int
 	Cluster      driver.Dim3
 	Programmatic bool
-	Params       []byte // nil without parameters
-	Graph        bool   // as part of a graph
+	Params       []byte // nil if the kernel has no parameters
+	Graph        bool   // launched as part of a graph
 }
 
-// A Work is what a stream does: one of the following.
+// A Work is an item of a stream's work: one of the following.
 type Work struct {
 	Stream uintptr
 	Launch *Launch
@@ -58,10 +56,10 @@ type Work struct {
 	Bytes int
 
 	Record, Wait uintptr // events
-	Synchronized bool    // whoever called knows that all of it is over
+	Synchronized bool    // the caller has waited for it
 }
 
-// A Fake is a driver.
+// A Fake is a fake driver.
 type Fake struct {
 	t       testing.TB
 	options Options
@@ -70,30 +68,30 @@ type Fake struct {
 
 	mu       sync.Mutex
 	calls    map[string]int
-	held     map[string]chan struct{} // closed when the calls may go on
+	held     map[string]chan struct{} // closed when the calls may continue
 	faults   []fault
-	lost     driver.Code // of the context, which returns it ever after
+	lost     driver.Code // the context's fault, which all later calls return
 	retained map[int]int // by device
 	current  map[int]int // device + 1 by thread
 	next     uintptr     // handle
 	objects  map[uintptr]any
 	memory   deviceMemory
 	host     map[uintptr][]byte
-	ticks    int     // of the clock that events read
-	working  uintptr // the stream that does something
+	ticks    int     // of the clock of events
+	working  uintptr // the stream at work
 	launches []Launch
 	work     []Work
 	misfits  []string
 }
 
-// fault is a call that shall fail.
+// A fault makes a later call fail.
 type fault struct {
 	call string
-	left int // calls until then
+	left int // calls until it fails
 	code driver.Code
 }
 
-// New makes a driver for a test. In a build without CUDA the test is skipped.
+// New creates a driver for a test. In a build without CUDA it skips the test.
 func New(t testing.TB, options Options) *Fake {
 	t.Helper()
 	if !native {
@@ -133,7 +131,7 @@ func New(t testing.TB, options Options) *Fake {
 	return f
 }
 
-// Lookup finds the driver's functions.
+// Lookup returns the driver's functions.
 func (f *Fake) Lookup(symbol string) (uintptr, error) {
 	address, ok := f.slot.symbols[symbol]
 	switch {
@@ -145,7 +143,7 @@ func (f *Fake) Lookup(symbol string) (uintptr, error) {
 	return address, nil
 }
 
-// Driver opens the driver; a failure ends the test.
+// Driver opens the driver. A failure ends the test.
 func (f *Fake) Driver() *driver.Driver {
 	f.t.Helper()
 	d, err := f.opened()
@@ -155,7 +153,7 @@ func (f *Fake) Driver() *driver.Driver {
 	return d
 }
 
-// Context opens the first device; the test closes it at its end.
+// Context opens the first device. The test closes it at its end.
 func (f *Fake) Context() *driver.Context {
 	f.t.Helper()
 	devices, err := f.Driver().Devices()
@@ -174,24 +172,24 @@ func (f *Fake) Context() *driver.Context {
 	return c
 }
 
-// Fail lets the n-th call from now on, counted from 1, return a code and do
-// nothing else. A code that means a lost device is then returned by all calls that
-// belong to a context. The name is the documentation's: cuMemAlloc.
+// Fail makes the n-th call from now, counted from 1, return a code and do nothing else. After a
+// code that means a lost device, all calls that need a context return it too. The name is that in
+// the documentation: cuMemAlloc.
 func (f *Fake) Fail(call string, n int, code driver.Code) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, fault{call, n, code})
 }
 
-// Mend takes back all failures that are still to come.
+// Mend cancels all failures that have not happened yet.
 func (f *Fake) Mend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = nil
 }
 
-// Hold lets calls of a function wait, those from now on, until release is called: so
-// the device seems to be at work. Other calls go on meanwhile.
+// Hold blocks future calls of a function until release is called, as if the device were at work.
+// Other calls continue.
 func (f *Fake) Hold(call string) (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,28 +203,28 @@ func (f *Fake) Hold(call string) (release func()) {
 	})
 }
 
-// Calls is how often a function was called, by its name in the documentation.
+// Calls returns how often a function was called, by its name in the documentation.
 func (f *Fake) Calls(call string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls[call]
 }
 
-// Launches are the kernels launched so far.
+// Launches returns the kernels launched so far.
 func (f *Fake) Launches() []Launch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.launches)
 }
 
-// Work is what streams have done so far, in the order in which they were given it.
+// Work returns the work that streams have done so far, in the order in which it was queued.
 func (f *Fake) Work() []Work {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.work)
 }
 
-// HostBytes is how much memory of the host is pinned.
+// HostBytes returns the amount of pinned host memory, in bytes.
 func (f *Fake) HostBytes() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,16 +235,16 @@ func (f *Fake) HostBytes() int {
 	return n
 }
 
-// Misfits are the launches whose parameters are not as many bytes as the kernel's text
-// declares, each with both numbers. The real driver takes them.
+// Misfits returns the launches whose parameters have another size than the kernel's text declares,
+// each with both sizes in bytes. The real driver accepts them.
 func (f *Fake) Misfits() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.misfits)
 }
 
-// Live names what was made and not destroyed: "1 stream, 2 memory". It is empty
-// when nothing is left, or when the device was lost and all with it.
+// Live names the resources that were created and not destroyed: "1 stream, 2 memory". It is empty
+// if there are none, or if they were lost with the device.
 func (f *Fake) Live() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,8 +270,8 @@ func (f *Fake) Live() string {
 	return strings.Join(words, ", ")
 }
 
-// call is what every function does first: it counts, and fails where it was told
-// to. body runs with f.mu held.
+// call wraps every function: it counts the call, and fails if it was told to. It runs body with
+// f.mu held.
 func (f *Fake) call(name string, body func() driver.Code) driver.Code {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,7 +298,7 @@ func (f *Fake) call(name string, body func() driver.Code) driver.Code {
 	return body()
 }
 
-// callInContext is call for what belongs to a context.
+// callInContext is call for functions that need a context.
 func (f *Fake) callInContext(name string, body func(device int) driver.Code) driver.Code {
 	return f.call(name, func() driver.Code {
 		device := f.current[thread()] - 1
@@ -314,14 +312,14 @@ func (f *Fake) callInContext(name string, body func(device int) driver.Code) dri
 	})
 }
 
-// add keeps an object under a new handle.
+// add stores an object under a new handle.
 func (f *Fake) add(o any) uintptr {
 	f.next += 16
 	f.objects[f.next] = o
 	return f.next
 }
 
-// object finds what a handle stands for.
+// object returns the object of a handle.
 func object[T any](f *Fake, handle uintptr) (T, bool) {
 	o, ok := f.objects[handle].(T)
 	return o, ok

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// recorder is a test that keeps what it is told.
+// A recorder is a testing.TB that records its failures.
 type recorder struct {
 	testing.TB
 	errors   []string
@@ -114,7 +114,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// A call that is held waits, and calls on other threads go on.
+// A held call waits. Calls on other threads continue.
 func TestHold(t *testing.T) {
 	f := drivertest.New(t, drivertest.Options{})
 	held, other := f.Context(), f.Context()
@@ -178,7 +178,7 @@ func TestCapability(t *testing.T) {
 	}
 }
 
-// Parameters of other sizes than the kernel declares are noticed.
+// The fake reports parameters whose sizes differ from the kernel's declaration.
 func TestMisfits(t *testing.T) {
 	f := drivertest.New(t, drivertest.Options{})
 	c := f.Context()
@@ -228,8 +228,8 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// What streams do is kept in the order in which the device does it, that of graphs when
-// these are launched.
+// The fake records work of streams in the order in which the device executes it. Work in a graph is
+// recorded when the graph is launched.
 func TestWork(t *testing.T) {
 	f := drivertest.New(t, drivertest.Options{})
 	c := f.Context()
@@ -290,7 +290,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// A capture is spoilt by what its own thread must not do, and not by another one's.
+// Forbidden calls invalidate a capture if its own thread makes them, and not if another thread
+// does.
 func TestCaptureIsOfAThread(t *testing.T) {
 	f := drivertest.New(t, drivertest.Options{})
 	c, other := f.Context(), f.Context()
@@ -330,7 +331,7 @@ func TestCaptureIsOfAThread(t *testing.T) {
 	}
 }
 
-// Many fakes, one after the other and at a time, make do with few C functions.
+// Many fakes, in sequence and at the same time, share few C functions.
 func TestManyFakes(t *testing.T) {
 	for i := range 100 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// deviceMemory is that of all devices. Its addresses are nobody else's, so that a
-// host that follows one faults.
+// deviceMemory is the memory of all devices. Its addresses are otherwise unmapped, so the host
+// faults if it follows one.
 type deviceMemory struct {
 	blocks []block // by address
 	next   uint64
@@ -25,7 +25,7 @@ type block struct {
 func (m *deviceMemory) take(device, n int) uint64 {
 	start := m.next
 	m.blocks = append(m.blocks, block{start, make([]byte, n), device})
-	// Every block ends before memory that is nobody's.
+	// An unmapped page follows every block.
 	m.next += uint64(n+255)&^255 + 256
 	m.used[device] += n
 	return start
@@ -41,7 +41,7 @@ func (m *deviceMemory) free(start uint64) bool {
 	return true
 }
 
-// at is n bytes of a block, or nil where not all of them are in one.
+// at returns n bytes of a block, or nil if they are not all in one.
 func (m *deviceMemory) at(p uint64, n int) []byte {
 	for _, b := range m.blocks {
 		if p >= b.start && p-b.start+uint64(n) <= uint64(len(b.data)) {
@@ -137,7 +137,7 @@ func (s *slot) addMemory() {
 		})
 	})
 
-	// now does what cannot be captured, later what a stream is given.
+	// now performs work that cannot be captured, and later the work of a stream.
 	now := func(name string, work func(f *Fake) func() driver.Code) uintptr {
 		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
 			if code := f.notCapturing(); code != driver.Success {

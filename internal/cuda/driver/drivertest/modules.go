@@ -11,17 +11,16 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// module knows its kernels by name: what follows .entry in its text, and their
-// parameters.
+// module knows its kernels by name, from .entry in its text, and their parameters.
 type module struct{ kernels map[string]uintptr }
 
 func (*module) kind() string { return "module" }
 
-// function is a kernel, which is gone with its module.
+// function is a kernel. It is destroyed with its module.
 type function struct {
 	name     string
 	declared int // bytes of parameters
-	shared   int // bytes that a launch may ask for
+	shared   int // maximum shared memory of a launch, in bytes
 }
 
 var (
@@ -29,11 +28,11 @@ var (
 	parameters = regexp.MustCompile(`\.param\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)\s+[\w$]+(?:\[(\d+)\])?`)
 )
 
-// declared is how many bytes of parameters a kernel's text asks for.
+// declared returns the size in bytes of the parameters that a kernel's text declares.
 func declared(text string) int {
 	end := 0
 	for _, m := range parameters.FindAllStringSubmatch(text, -1) {
-		var number [4]int // 0 where there is none
+		var number [4]int // 0 if absent
 		for i, digits := range m {
 			number[i], _ = strconv.Atoi(digits)
 		}
@@ -44,7 +43,7 @@ func declared(text string) int {
 	return end
 }
 
-// compilerLog is where the options of cuModuleLoadDataEx point, in the one order
+// compilerLog returns the buffer that the options of cuModuleLoadDataEx point to, in the only order
 // that package driver uses.
 type compilerLog struct {
 	info       *byte
@@ -83,7 +82,7 @@ func (f *Fake) load(out *uintptr, image *byte, options []uint32, log *compilerLo
 	return driver.Success
 }
 
-// cText is the text from p up to a NUL.
+// cText returns the text from p up to a NUL.
 func cText(p *byte) string {
 	n := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
@@ -92,7 +91,7 @@ func cText(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// The structures of cuLaunchKernelEx and of cuLaunchKernel's extra.
+// The structures of cuLaunchKernelEx and of the extra argument of cuLaunchKernel.
 type (
 	launchConfig struct {
 		grid, block [3]uint32
@@ -239,7 +238,7 @@ func (s *slot) addModules() {
 			if uintptr(unsafe.Pointer(out))%128 != 0 || address%16 != 0 || interleave != 0 {
 				return driver.InvalidValue
 			}
-			// A layout of this fake's own: the scalars, then each dimension.
+			// The fake has a layout of its own: the scalars, then each dimension.
 			*out = [16]uint64{address, uint64(dtype) | uint64(rank)<<8 | uint64(swizzle)<<16 | uint64(promotion)<<24 | uint64(fill)<<32}
 			copy(out[2:7], unsafe.Slice(shape, rank))
 			copy(out[7:11], unsafe.Slice(strides, rank-1))

@@ -8,5 +8,5 @@ const native = true
 
 func newCallback(f any) uintptr { return purego.NewCallback(f) }
 
-// hollow is the address of a C function that returns 0 and does nothing.
+// hollow returns the address of a C function that does nothing and returns 0.
 var hollow uintptr

@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// A slot is one set of C functions. There can be only so many in a process and
-// none is ever let go of, so fakes take turns with them.
+// A slot is one set of C functions. A process can have only a limited number, which are never
+// freed, so fakes take turns using them.
 type slot struct {
 	fake    atomic.Pointer[Fake]
 	symbols map[string]uintptr
@@ -44,7 +44,7 @@ func (s *slot) give() {
 	slots.free = append(slots.free, s)
 }
 
-// add makes a C function of f, all of whose parameters fit a register.
+// add creates a C function for f, whose parameters must each fit a register.
 func (s *slot) add(symbol string, f any) { s.symbols[symbol] = newCallback(f) }
 
 func (s *slot) call(name string, body func(f *Fake) driver.Code) uintptr {

@@ -2,11 +2,11 @@ package drivertest
 
 import "github.com/realizar/realizar/internal/cuda/driver"
 
-// stream is one that does its work at once, or keeps it in a graph.
+// stream performs its work at once, or stores it in a graph.
 type stream struct {
 	capture *graph // nil when not capturing
-	thread  int    // that captures
-	invalid bool   // it called something forbidden meanwhile
+	thread  int    // the capturing thread
+	invalid bool   // it made a forbidden call during the capture
 }
 
 func (*stream) kind() string { return "stream" }
@@ -18,7 +18,7 @@ type event struct {
 
 func (*event) kind() string { return "event" }
 
-// enqueue gives a stream work, which is told whether it is done for a graph.
+// enqueue gives a stream work. The work is told whether it runs as part of a graph.
 func (f *Fake) enqueue(handle uintptr, work func(graph bool) driver.Code) driver.Code {
 	s, ok := object[*stream](f, handle)
 	if !ok {
@@ -33,8 +33,8 @@ func (f *Fake) enqueue(handle uintptr, work func(graph bool) driver.Code) driver
 	return work(false)
 }
 
-// notCapturing is Success unless the calling thread captures a stream, which it spoils.
-// What other threads do meanwhile does not matter, as captures are those of a thread.
+// notCapturing returns Success unless the calling thread captures a stream, whose capture it
+// invalidates. Other threads do not matter, because captures belong to a thread.
 func (f *Fake) notCapturing() driver.Code {
 	code, caller := driver.Success, thread()
 	for _, o := range f.objects {
@@ -68,7 +68,7 @@ func (s *slot) addStreams() {
 	s.add("cuStreamSynchronize", func(h uintptr) uintptr { return finish("cuStreamSynchronize", h) })
 	s.add("cuStreamQuery", func(h uintptr) uintptr { return finish("cuStreamQuery", h) })
 
-	// withEvent runs what is about an event, and about a stream unless that is nil.
+	// withEvent runs functions about an event and, unless it is nil, a stream.
 	withEvent := func(name string, e uintptr, on *uintptr, body func(f *Fake, e *event) driver.Code) uintptr {
 		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
 			found, ok := object[*event](f, e)

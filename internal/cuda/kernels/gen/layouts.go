@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A layout is what clang says of a family: the structure that each kernel takes, and how
-// all structures lie.
+// A layout is clang's description of a family: the argument structure of each kernel, and the
+// layout of all structures.
 type layout struct {
 	family  string
 	kernels map[string]string
@@ -29,7 +29,8 @@ type field struct {
 	kind, name string
 }
 
-// kernelLine is a kernel in LLVM's assembler: the only functions that others may call.
+// kernelLine matches a kernel in LLVM assembly. Kernels are the only functions with external
+// linkage.
 var kernelLine = regexp.MustCompile(`(?m)^define dso_local void @(\w+)\((.*)\) #`)
 
 var (
@@ -39,7 +40,7 @@ var (
 	sizeLine   = regexp.MustCompile(`^ +\| \[sizeof=(\d+), dsize=\d+, align=(\d+),$`)
 )
 
-// layout reads the records that clang dumps of the family, and its kernels.
+// layout parses the record layouts that clang dumps for the family, and its kernels.
 func (f *family) layout() (layout, error) {
 	l := layout{family: f.name, kernels: map[string]string{}, structs: map[string]structure{}}
 	text, err := f.clang(f.targets()[0], "-O0", "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-Xclang", "-fdump-record-layouts-complete")
@@ -57,7 +58,7 @@ func (f *family) layout() (layout, error) {
 		lines := strings.Split(record, "\n")
 		head := structLine.FindStringSubmatch(lines[0])
 		if head == nil {
-			continue // a template or a function's own
+			continue // a template or a local structure
 		}
 		var s structure
 		for _, line := range lines[1:] {
@@ -81,13 +82,13 @@ func (f *family) layout() (layout, error) {
 func number(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {
-		panic(err) // a regular expression has found the digits
+		panic(err) // the regular expression guarantees digits
 	}
 	return n
 }
 
-// layoutText lists the kernels of all families by what they take, and every structure that
-// they take or that what they take holds or points to.
+// layoutText lists the kernels of all families by their argument structure, and every structure
+// that these arguments are, contain or point to.
 func layoutText(all []layout) ([]byte, error) {
 	var b bytes.Buffer
 	structs := map[string]structure{}

@@ -71,7 +71,7 @@ func run(only string) error {
 	return os.WriteFile("layouts.txt", text, 0o644)
 }
 
-// parallel does all jobs, as many at a time as there are processors.
+// parallel runs all jobs, as many at a time as there are processors.
 func parallel(jobs []func() error) error {
 	errs := make([]error, len(jobs))
 	next := make(chan int)
@@ -91,7 +91,7 @@ func parallel(jobs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// targets are those of the family.
+// targets returns the family's targets.
 func (f *family) targets() []string {
 	if f.only != "" {
 		return []string{f.only}
@@ -103,7 +103,7 @@ func (f *family) file(target string) string {
 	return filepath.Join("ptx", f.name+"."+target+".ptx.gz")
 }
 
-// compile writes the family's PTX for a target, where it is not what is there.
+// compile writes the family's PTX for a target, unless the file is up to date.
 func (f *family) compile(target string) error {
 	text, err := f.clang(target, "-O3", "-S")
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *family) compile(target string) error {
 	return os.WriteFile(f.file(target), b.Bytes(), 0o644)
 }
 
-// clang is what the compiler writes of the family.
+// clang returns the compiler's output for the family.
 func (f *family) clang(target string, options ...string) ([]byte, error) {
 	program := os.Getenv("CLANG")
 	if program == "" {
@@ -151,7 +151,7 @@ func (f *family) clang(target string, options ...string) ([]byte, error) {
 	return text, nil
 }
 
-// removeOthers removes the PTX of families that are no more.
+// removeOthers removes the PTX of families that no longer exist.
 func removeOthers(all []family) error {
 	have := map[string]bool{}
 	for _, f := range all {

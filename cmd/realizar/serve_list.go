@@ -1,0 +1,284 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/realizar/realizar/internal/nearest"
+	"github.com/realizar/realizar/internal/pool"
+	filesettings "github.com/realizar/realizar/internal/settings"
+	"github.com/realizar/realizar/internal/store"
+)
+
+// A servedModel is a model that serve may load.
+type servedModel struct {
+	name string
+	modelSettings
+
+	// version differs when the settings or the files do.
+	version string
+}
+
+// modelSettings are the keys of a model in a file of models. How the model runs is as the flags
+// of serve say where the file does not.
+type modelSettings struct {
+	Source  string        `help:"What the model is: a path, seen from the file's folder, or a name. Default: the model's own name."`
+	Aliases []string      `help:"Other names that requests may use."`
+	Pinned  bool          `help:"Never unload the model for others."`
+	Preload bool          `help:"Load the model when the server starts."`
+	TTL     time.Duration `name:"ttl" help:"How long the model stays when nobody uses it. Default: --keep-alive."`
+
+	modelFlags
+	stepFlags
+}
+
+// stepFlags say how a model that is served divides its steps.
+type stepFlags struct {
+	TargetITL time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" group:"model" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
+}
+
+// shared are the flags of how a model runs that hold for all models together.
+var shared = []string{"memory", "gpu-memory", "stream-weights"}
+
+// spec is m as the pool has it.
+func (m *servedModel) spec() pool.Spec {
+	return pool.Spec{Name: m.name, Aliases: m.Aliases, Pinned: m.Pinned, TTL: m.TTL, Version: m.version}
+}
+
+// allStored is the value of --models for all models that are on this machine.
+const allStored = "store"
+
+// alone reports whether there is one model, which has all memory and is loaded before requests
+// are answered.
+func (c *serveCommand) alone() bool { return len(c.Models) == 1 && c.ModelsFrom == "" }
+
+// named returns the models of the arguments.
+func (c *serveCommand) named(a *app) ([]servedModel, error) {
+	if len(c.Models) == 0 && c.ModelsFrom == "" {
+		c.Models = []string{a.orDemo("", "serve")}
+	}
+	var list []servedModel
+	for _, model := range c.Models {
+		path, err := a.modelPath(model, c.Pull)
+		if err != nil {
+			return nil, err
+		}
+		m := c.newModel(fileName(model), path)
+		if path != model {
+			m.name = strings.TrimPrefix(model, "hf:")
+		}
+		list = append(list, m)
+	}
+	if own := c.ServedModelName; len(own) > 0 && c.alone() {
+		list[0].name, list[0].Aliases = own[0], own[1:]
+	}
+	return list, nil
+}
+
+// withListed returns the models of the arguments and those of --models.
+func (c *serveCommand) withListed(named []servedModel) ([]servedModel, error) {
+	list := slices.Clone(named)
+	for i := range list {
+		list[i].TTL, list[i].Pinned = c.KeepAlive, c.alone() && c.KeepAlive == 0
+	}
+	more, err := c.listed()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
+	seen := map[string]string{}
+	for _, m := range list {
+		for _, name := range append([]string{m.name}, m.Aliases...) {
+			if other, twice := seen[name]; twice {
+				return nil, fmt.Errorf("%s and %s are both called %s; give one of the files another name, or a short name (realizar cp)", other, m.Source, name)
+			}
+			seen[name] = m.Source
+		}
+	}
+	return list, nil
+}
+
+// newModel is a model as the flags say.
+func (c *serveCommand) newModel(name, source string) servedModel {
+	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags, stepFlags: c.stepFlags}}
+	m.version = m.versionWith("")
+	return m
+}
+
+// versionWith is the version of m with these settings. The files count, unless the source is a
+// name.
+func (m *servedModel) versionWith(settings string) string {
+	return fmt.Sprintf("%s\n%s%s", m.Source, settings, filesOf(m.Source))
+}
+
+// filesOf lists the files of the model at path with their sizes and times; it is empty if there is
+// none.
+func filesOf(path string) string {
+	m, err := store.Local(path)
+	if err != nil {
+		return ""
+	}
+	text := new(strings.Builder)
+	for _, f := range m.Files {
+		if info, err := os.Stat(f.Path); err == nil {
+			fmt.Fprintf(text, "%s %d %d\n", f.Name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return text.String()
+}
+
+// listed returns the models of --models.
+func (c *serveCommand) listed() ([]servedModel, error) {
+	switch info, err := os.Stat(c.ModelsFrom); {
+	case c.ModelsFrom == "":
+		return nil, nil
+	case c.ModelsFrom == allStored && err != nil:
+		return c.stored()
+	case err != nil:
+		return nil, fmt.Errorf("--models: %w; want a file, a folder, or %s for the models that realizar list has", err, allStored)
+	case info.IsDir():
+		return c.inFolder(c.ModelsFrom)
+	}
+	return c.inFile(c.ModelsFrom)
+}
+
+// stored returns the models that names lead to on this machine.
+func (c *serveCommand) stored() ([]servedModel, error) {
+	found, err := models().List()
+	if err != nil && len(found) == 0 {
+		return nil, err
+	}
+	var list []servedModel
+	for _, m := range found {
+		name := shortName(m.Name)
+		if !slices.ContainsFunc(list, func(other servedModel) bool { return other.name == name }) {
+			own := c.newModel(name, m.Path)
+			if alias := m.Name.Ollama(); alias != name && !slices.ContainsFunc(list, func(other servedModel) bool { return other.name == alias }) {
+				own.Aliases = []string{alias}
+			}
+			list = append(list, own)
+		}
+	}
+	if len(list) == 0 && !c.ManageModels {
+		return nil, errors.New("--models=store: there is no model on this machine; realizar pull NAME fetches one")
+	}
+	return list, nil
+}
+
+// inFolder returns the models of a folder: its GGUF files, and those of each of its folders.
+func (c *serveCommand) inFolder(folder string) ([]servedModel, error) {
+	found, err := store.Folder(folder)
+	if err != nil {
+		return nil, fmt.Errorf("--models: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("--models: %s has no model; want GGUF files, or folders with a GGUF file or safetensors", folder)
+	}
+	var list []servedModel
+	for _, m := range found {
+		name := fileName(m.Path)
+		if at := filepath.Dir(m.Path); strings.HasSuffix(m.Path, ".gguf") && at != filepath.Clean(folder) {
+			name = filepath.Base(at) + "/" + name
+		}
+		list = append(list, c.newModel(name, m.Path))
+	}
+	return list, nil
+}
+
+// inFile returns the models of a file.
+func (c *serveCommand) inFile(file string) ([]servedModel, error) {
+	data, err := filesettings.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("--models: %w", err)
+	}
+	tables, err := filesettings.ParseTables(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(tables) == 0 {
+		return nil, fmt.Errorf("%s has no model; want names with their settings below, such as\n    small:\n      source: small.gguf", file)
+	}
+	var list []servedModel
+	for _, t := range tables {
+		m := c.newModel(t.Key, "")
+		if err := m.read(file, t); err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// read sets m as a table of a file says.
+func (m *servedModel) read(file string, t filesettings.Table) error {
+	parser, err := kong.New(&m.modelSettings)
+	if err != nil {
+		return err
+	}
+	keys := map[string]*setting{}
+	var known []string
+	for _, flag := range parser.Model.Flags {
+		if flag.Name != "help" && !slices.Contains(shared, flag.Name) {
+			keys[flag.Name] = newSetting(flag.Value)
+			known = append(known, flag.Name)
+		}
+	}
+	lines := map[string]int{}
+	said := new(strings.Builder)
+	for _, line := range t.Settings {
+		place := fmt.Sprintf("%s:%d: %.60q", file, line.Line, t.Key)
+		key := keys[line.Key]
+		switch {
+		case slices.Contains(shared, line.Key):
+			return fmt.Errorf("%s: %s holds for all models together; give it to serve", place, line.Key)
+		case key == nil:
+			return fmt.Errorf("%s: %.60q is no setting of a model; the nearest are %s", place, line.Key, nearest.OneOf(nearest.Names(line.Key, known, 3)))
+		case line.List && !key.IsSlice():
+			return fmt.Errorf("%s: %s: want one value and not a list", place, line.Key)
+		}
+		raw := any(line.Texts[0])
+		if key.IsSlice() {
+			raw = list(line.Texts)
+		}
+		value, err := key.read(raw)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", place, line.Key, err)
+		}
+		key.Target.Set(value)
+		lines[line.Key] = line.Line
+		if !slices.Contains([]string{"source", "aliases", "pinned", "preload", "ttl"}, line.Key) {
+			fmt.Fprintf(said, "%s %q\n", line.Key, line.Texts)
+		}
+	}
+	if err := m.Validate(); err != nil {
+		var wrong *flagError
+		if errors.As(err, &wrong) && lines[wrong.flag] > 0 {
+			return errors.New(wrong.of(fmt.Sprintf("%s:%d: %.60q: %s", file, lines[wrong.flag], t.Key, wrong.flag)))
+		}
+		return err
+	}
+	if m.TTL < 0 {
+		return fmt.Errorf("%s:%d: %.60q: ttl=%v: want more than 0, or 0 for as long as its memory is not needed", file, lines["ttl"], t.Key, m.TTL)
+	}
+	if m.Source == "" {
+		m.Source = t.Key
+	}
+	if beside := filepath.Join(filepath.Dir(file), m.Source); !filepath.IsAbs(m.Source) && exists(beside) {
+		m.Source = beside
+	}
+	m.version = m.versionWith(said.String())
+	return nil
+}
+
+// exists reports whether there is a file or a folder at path.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
