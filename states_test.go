@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A model without attention is planned, loaded and run like others: its answers do not depend on
-// others that run beside them, and go on from checkpoints of its states.
+// A model without attention is planned, loaded and run like others. Its answers do not depend on
+// the other requests of a batch, and continue from checkpoints of its states.
 func TestWithoutAttention(t *testing.T) {
 	for name, second := range map[string]bool{"mamba": false, "mamba2": true} {
 		t.Run(name, func(t *testing.T) { withoutAttention(t, second) })

@@ -13,7 +13,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// texts draws texts of arbitrary fragments and of those that matter to some part of a tokenizer.
+// texts returns a generator of texts. They consist of arbitrary fragments and of fragments that some
+// part of a tokenizer treats specially.
 func texts() *rapid.Generator[string] {
 	fragment := rapid.OneOf(
 		rapid.SampledFrom([]string{

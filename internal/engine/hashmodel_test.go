@@ -22,8 +22,8 @@ import (
 //	h[p]      = hash(h[p-1], x[l][p]), and 0 before the first position
 //	x[l+1][p] = hash(x[l][p], h[p])
 //
-// A recurrent layer in chunks keeps such a number for the positions before the last multiple of
-// a chunk's length, and beside it the numbers x of the positions since then:
+// A recurrent layer in chunks keeps one number for the positions before the current chunk, and the
+// numbers x of the positions in the current chunk:
 //
 //	h[0]      = 0
 //	h[i+1]    = hash(h[i], sum of hash(x[l][q], q) over the positions q of chunk i)

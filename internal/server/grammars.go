@@ -98,8 +98,8 @@ const (
 	grammarCost     = 128
 )
 
-// grammars caches the grammars that requests used last, and the errors of those that do not
-// compile. Requests for the same text at the same time share one compilation. The number of
+// grammars caches the grammars that were used last. Of a grammar that does not compile it caches
+// the error. Requests for the same text at the same time share one compilation. The number of
 // concurrent compilations is bounded.
 type grammars struct {
 	mu    sync.Mutex

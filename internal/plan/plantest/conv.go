@@ -70,12 +70,7 @@ func conv(t *testing.T, b plan.Backend) {
 // as for [Model].
 func RecurrentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(13)
-	changed := func(w *tensor.Tensor) *tensor.Tensor {
-		if change != nil {
-			change(w)
-		}
-		return w
-	}
+	changed := applying(change)
 	const heads, kvHeads, headDim, taps = 8, 2, 32, 3
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))

@@ -140,12 +140,7 @@ func delta(t *testing.T, b plan.Backend) {
 // channel, behind convolutions, and attention. change is as for [Model].
 func DeltaModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(17)
-	changed := func(w *tensor.Tensor) *tensor.Tensor {
-		if change != nil {
-			change(w)
-		}
-		return w
-	}
+	changed := applying(change)
 	const headDim, taps = 32, 4
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))

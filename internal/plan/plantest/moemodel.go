@@ -22,12 +22,7 @@ const moePositions = 320
 // gate nor experts. change is as for Model.
 func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(12)
-	changed := func(w *tensor.Tensor) *tensor.Tensor {
-		if change != nil {
-			change(w)
-		}
-		return w
-	}
+	changed := applying(change)
 	weight := func(name string, d tensor.DType, rows, cols int) *tensor.Tensor {
 		return changed(Weight(rng, name, d, 0.06, rows, cols))
 	}
@@ -147,4 +142,15 @@ func nodeOf(p *plan.Program, name string) *plan.Node {
 		return slices.ContainsFunc(n.Tensors(), func(w *tensor.Tensor) bool { return w.Name == name || w.Name == fmt.Sprintf(name, 2) })
 	})
 	return &p.Nodes[i]
+}
+
+// applying returns a function that applies change, if it is not nil, to a weight and returns the
+// weight.
+func applying(change func(*tensor.Tensor)) func(*tensor.Tensor) *tensor.Tensor {
+	return func(w *tensor.Tensor) *tensor.Tensor {
+		if change != nil {
+			change(w)
+		}
+		return w
+	}
 }

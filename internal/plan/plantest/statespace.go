@@ -89,12 +89,7 @@ func stateSpace(t *testing.T, b plan.Backend) {
 // Mamba-2, behind convolutions, which read the embeddings too. change is as for [Model].
 func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(19)
-	changed := func(w *tensor.Tensor) *tensor.Tensor {
-		if change != nil {
-			change(w)
-		}
-		return w
-	}
+	changed := applying(change)
 	const inner, taps, states = 128, 4, 16
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))

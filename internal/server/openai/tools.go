@@ -31,8 +31,8 @@ var functionFields = fields.List[chat.Tool]{
 	fields.Flag("strict", "false: the parameters need not be a schema of OpenAI's strict mode", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 
-// Tools are the functions of a request, and what was left out: tools that the server would have to
-// run.
+// Tools holds the functions of a request, and the names of the tools that it is answered without,
+// because the server would have to run them.
 type Tools struct {
 	Functions []chat.Tool
 	LeftOut   []string // tools of other types, such as "tools[1] (web_search)"
