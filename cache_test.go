@@ -24,6 +24,7 @@ func ids(n int) []int32 {
 func TestCachedPrefix(t *testing.T) {
 	for name, options := range map[string][]modeltest.Option{
 		"plain": {modeltest.Context(1024)}, "window": {modeltest.Context(1024), modeltest.Window(40)}, "Q8_0": {modeltest.Context(1024), modeltest.DType(tensor.Q8_0)},
+		"latent": {modeltest.Context(1024), modeltest.Latent(), modeltest.DType(tensor.Q8_0)}, "latent, window": {modeltest.Context(1024), modeltest.Latent(), modeltest.Window(40)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := realizar.Generation{MaxTokens: new(40), IgnoreEnd: true, Sampling: realizar.Sampling{Temperature: 1, Seed: 9}}
@@ -60,8 +61,14 @@ func TestCachedPrefix(t *testing.T) {
 // Answers that share a cache with room for one of them equal those that run alone, with and without
 // a host cache.
 func TestSmallCache(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { smallCache(t) })
+	t.Run("latent", func(t *testing.T) { smallCache(t, modeltest.Latent()) })
+}
+
+func smallCache(t *testing.T, options ...modeltest.Option) {
 	const context = 256
-	path := modeltest.Llama(t, modeltest.Context(context))
+	options = append(options, modeltest.Context(context))
+	path := modeltest.Llama(t, options...)
 	const parallel = 6
 	memory, err := describe(t, path).Memory(realizar.Options{Parallel: parallel, Memory: 1}) // of one answer
 	if err != nil {
@@ -76,7 +83,7 @@ func TestSmallCache(t *testing.T) {
 	}
 	const requests = 12
 	var want [requests][]answer
-	wide := open(t, realizar.Options{Parallel: 8}, modeltest.Context(context))
+	wide := open(t, realizar.Options{Parallel: 8}, options...)
 	for i := range want {
 		want[i] = generateAll(t, wide, *request(i))
 	}

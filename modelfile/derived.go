@@ -30,7 +30,7 @@ type convention struct {
 }
 
 // activationScales are the suffixes that the FP8 conventions share.
-var activationScales = []string{".input_scale", ".activation_scale", ".input_scale_ub", ".k_scale", ".v_scale"}
+var activationScales = []string{".input_scale", ".activation_scale", "_proj_activation_scale", ".input_scale_ub", ".k_scale", ".v_scale"}
 
 // An assembly replaces parts by weights.
 type assembly struct {

@@ -138,19 +138,25 @@ func TestQuantizationConfig(t *testing.T) {
 	}
 }
 
-// Older versions of compressed-tensors use another key.
+// Older versions of compressed-tensors use another key, and models with other parts beside the
+// language model may have it with that model's.
 func TestCompressionConfig(t *testing.T) {
 	l := modeltest.LayoutOf(t, "packed symmetric")
 	raw, _ := stored(l, "x.weight", 64, 64)
 	dir := t.TempDir()
 	writeQuantised(t, dir, nil, raw...)
-	config, err := json.Marshal(map[string]any{"quantization_config": nil, "compression_config": l.Config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeTo(t, dir, "config.json", config)
-	if x, ok := opened(t, dir).Tensor("x.weight"); !ok || x.DType != tensor.Q4_0 {
-		t.Errorf("no weight of Q4_0: %v", x)
+	for _, c := range []map[string]any{
+		{"quantization_config": nil, "compression_config": l.Config},
+		{"text_config": map[string]any{"quantization_config": l.Config}},
+	} {
+		config, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeTo(t, dir, "config.json", config)
+		if x, ok := opened(t, dir).Tensor("x.weight"); !ok || x.DType != tensor.Q4_0 {
+			t.Errorf("%v: no weight of Q4_0: %v", c, x)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package modelfile_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -65,6 +67,45 @@ func opened(t *testing.T, path string) *modelfile.File {
 		}
 	})
 	return f
+}
+
+// Stacked experts in FP8 have a scale each.
+func TestStackedFP8(t *testing.T) {
+	l := modeltest.LayoutOf(t, "fp8 static")
+	codes := &tensor.Tensor{Name: "mlp.experts.gate_up_proj", DType: tensor.F8_E4M3, Shape: []int{3, 8, 64}}
+	scales := &tensor.Tensor{Name: codes.Name + "_scale_inv", DType: tensor.F32, Shape: []int{3, 1, 1}}
+	var want []float32
+	for e := range 3 {
+		parts, values := l.Store("x.weight", 8, 64, spread(uint64(e), 8*64))
+		for _, p := range parts {
+			switch {
+			case p.DType == tensor.F8_E4M3:
+				codes.Data = append(codes.Data, p.Data...)
+			case strings.Contains(p.Name, "weight_scale"):
+				one, err := p.Float32s()
+				if err != nil {
+					t.Fatal(err)
+				}
+				scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(one[0]))
+			}
+		}
+		want = append(want, values...)
+	}
+	dir := t.TempDir()
+	writeQuantised(t, dir, l.Config, codes, scales, plainTensor(codes.Name+"_activation_scale", tensor.F32, 3))
+	f := opened(t, dir)
+	x, ok := f.Tensor(codes.Name)
+	if !ok || len(f.Tensors()) != 1 || !slices.Equal(x.Shape, codes.Shape) {
+		t.Fatalf("%d tensors, %v", len(f.Tensors()), x)
+	}
+	if got, err := x.Float32s(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("other values than those stored (%v)", err)
+	}
+	scales.Shape, scales.Data = []int{2, 1, 1}, scales.Data[:8]
+	writeQuantised(t, dir, l.Config, codes, scales)
+	if _, err := modelfile.Open(dir); !errors.Is(err, modelfile.ErrFormat) {
+		t.Errorf("two scales of three matrices: %v", err)
+	}
 }
 
 // Parts of weights become the weights that they encode, bit by bit, at the position of their main

@@ -228,6 +228,30 @@ type lookup struct {
 
 func look[T any](v T, ok bool) lookup { return lookup{v, ok} }
 
+// TestMetaUnder checks the members of an object by their own keys.
+func TestMetaUnder(t *testing.T) {
+	m, err := modelfile.ParseJSON("config.json", []byte(`{"a": 1, "text": {"a": 2, "b": {"c": [3]}}, "textual": {"a": 4}, "empty": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := m.Under("text")
+	if d := cmp.Diff([]string{"a", "b.c"}, text.Keys()); d != "" {
+		t.Error(d)
+	}
+	if n, ok := text.Int("a"); !ok || n != 2 {
+		t.Errorf("a is %d, %v", n, ok)
+	}
+	for _, key := range []string{"a", "b", "empty", "tex"} {
+		if keys := m.Under(key).Keys(); len(keys) > 0 {
+			t.Errorf("under %s are %v", key, keys)
+		}
+	}
+	var none *modelfile.Meta
+	if keys := none.Under("text").Keys(); len(keys) > 0 {
+		t.Errorf("under text of nothing are %v", keys)
+	}
+}
+
 // Integers of every GGUF width are read as int64 if they fit.
 func TestMetaIntWidths(t *testing.T) {
 	m := open(t, write(t, "model.gguf", ggufBytes(t, allValues, nil))).Meta()
@@ -265,27 +289,5 @@ func TestMetaIntWidths(t *testing.T) {
 	}
 	if _, ok := m.Ints("[]u64"); ok {
 		t.Error("Ints takes 2^63")
-	}
-}
-
-// The members of an inner object take the place of the outer ones, which stay otherwise.
-func TestWithin(t *testing.T) {
-	m, err := modelfile.ParseJSON("config.json", []byte(`{"model_type": "outer", "tie": true, "text_config": {"model_type": "inner", "rope": {"theta": 2}}, "text": 1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `model_type string = "inner"
-rope.theta int64 = 2
-tie bool = true
-text_config.model_type string = "inner"
-text_config.rope.theta int64 = 2
-text int64 = 1
-`
-	if got := describe(m.Within("text_config")); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-	var none *modelfile.Meta
-	if m.Within("vision_config") != m || none.Within("text_config") != none {
-		t.Error("without an inner object the metadata change")
 	}
 }

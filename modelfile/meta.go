@@ -32,24 +32,6 @@ func (m *Meta) Keys() []string {
 	return m.keys
 }
 
-// Within returns m with the members of the object at key also as its own, where they take the place
-// of m's. It returns m if there is no such object.
-func (m *Meta) Within(key string) *Meta {
-	var inner Meta
-	for _, k := range m.Keys() {
-		if name, ok := strings.CutPrefix(k, key+"."); ok {
-			inner.set(name, m.values[k])
-		}
-	}
-	if len(inner.keys) == 0 {
-		return m
-	}
-	for _, k := range m.Keys() {
-		inner.set(k, m.values[k])
-	}
-	return &inner
-}
-
 // Value returns the value of key as stored, and whether there is one. A JSON null is a value: nil,
 // true.
 func (m *Meta) Value(key string) (any, bool) {
@@ -89,6 +71,19 @@ func (m *Meta) Ints(key string) ([]int64, bool) { return getAll(m, key, toInt) }
 // Floats returns the array of numbers at key, each read as by [Meta.Float]. ok is false if there is
 // none or an element has another type.
 func (m *Meta) Floats(key string) ([]float64, bool) { return getAll(m, key, toFloat) }
+
+// Under returns the members of the JSON object at key, by their own keys. It is empty if there is no
+// such object.
+func (m *Meta) Under(key string) *Meta {
+	under := &Meta{values: map[string]any{}}
+	for _, k := range m.Keys() {
+		if own, ok := strings.CutPrefix(k, key+"."); ok {
+			under.keys = append(under.keys, own)
+			under.values[own] = m.values[k]
+		}
+	}
+	return under
+}
 
 // Type returns the name of the type of the value at key, for error messages: "uint32", "[]string",
 // "null", "object", or "" if there is none.

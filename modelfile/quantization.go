@@ -34,7 +34,7 @@ type quantization struct {
 // quantizationOf returns the convention that config.json, flattened, names. It returns nil if
 // config.json names none.
 func quantizationOf(m *Meta, file string) (*convention, error) {
-	for _, prefix := range []string{"quantization_config", "compression_config"} {
+	for _, prefix := range []string{"quantization_config", "compression_config", "text_config.quantization_config"} {
 		q := &quantization{meta: m, file: file, prefix: prefix + "."}
 		kind := m.Type(prefix)
 		if kind == "null" || kind == "" && !q.any("") {

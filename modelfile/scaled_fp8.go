@@ -10,8 +10,8 @@ import (
 
 // FP8 checkpoints have X.weight [N, K] of E4M3 numbers, and scales to multiply them by:
 // X.weight_scale, or X.weight_scale_inv in DeepSeek's convention. A scale is for the whole weight,
-// for a row, or for a block of rows and columns; the last blocks may be smaller. The weights become
-// [tensor.F8_E4M3_32].
+// for a row, or for a block of rows and columns; the last blocks may be smaller. Stacked experts, X [E,
+// N, K], have X_scale or X_scale_inv with one scale for each. The weights become [tensor.F8_E4M3_32].
 
 // blockFP8 implements quant_method fp8.
 func blockFP8(q *quantization) *convention {
@@ -51,8 +51,9 @@ func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error
 		return nil, nil
 	}
 	base, ok := strings.CutSuffix(t.Name, ".weight")
-	if !ok {
-		return fail(t, ErrUnsupported, "numbers of %v, whose name must end in .weight to find their scale", t.DType)
+	stacked := !ok && len(t.Shape) == 3 && !s.blocks
+	if !ok && !stacked {
+		return fail(t, ErrUnsupported, "numbers of %v, whose name must end in .weight to find their scale, unless they are stacked with a scale for each matrix", t.DType)
 	}
 	scale, inverse := a.part(t.Name+"_scale"), a.part(t.Name+"_scale_inv")
 	switch {
@@ -67,7 +68,7 @@ func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error
 	switch {
 	case t.DType != tensor.F8_E4M3:
 		return fail(t, ErrUnsupported, "numbers of %v with a scale; supported are those of %v", t.DType, tensor.F8_E4M3)
-	case len(t.Shape) != 2:
+	case len(t.Shape) != 2 && !stacked:
 		return fail(t, ErrUnsupported, "numbers of shape %v with a scale; supported are matrices", t.Shape)
 	case t.Cols()%blockElems != 0:
 		return fail(t, ErrUnsupported, "rows of %d numbers; supported are multiples of %d", t.Cols(), blockElems)
@@ -76,7 +77,7 @@ func (s *fp8Scales) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, error
 	}
 	w := &scaledFP8{codes: t, scale: scale}
 	if !w.grid(s) {
-		want := "one, or one for each of its rows"
+		want := "one, or one for each of its rows, or of its matrices if it is stacked"
 		if s.blocks {
 			want = "one for each block of the size that " + configName + " says"
 		}
@@ -102,8 +103,11 @@ type scaledFP8 struct {
 
 // grid determines which elements share a scale. It reports whether the number of scales matches.
 func (w *scaledFP8) grid(s *fp8Scales) bool {
-	n, k, shape := w.codes.Shape[0], w.codes.Shape[1], w.scale.Shape
+	n, k, shape := w.codes.Shape[0], w.codes.Cols(), w.scale.Shape
 	switch {
+	case len(w.codes.Shape) == 3:
+		w.rows, w.cols, w.across = max(1, w.codes.Shape[1]), max(1, k), 1
+		return w.scale.Elems() == n && shape[0] == n
 	case s.blocks:
 		w.rows, w.cols = s.block[0], s.block[1]
 		w.across = (k + w.cols - 1) / w.cols

@@ -128,7 +128,7 @@ func TestLockstepPages(t *testing.T) {
 }
 
 // TestLockstepSlots checks that a step reads a sequence's state from one slot and writes it to
-// another, and that the state after the prompt is kept for the answers.
+// another, if it is taken again, and that the state after the prompt is kept for the answers.
 func TestLockstepSlots(t *testing.T) {
 	for _, g := range []plan.Group{{Kind: plan.PerSequence}, {Kind: plan.PerSequence, Every: 64}} {
 		for _, depth := range []int{1, 256, 300, 340, 1000} {

@@ -47,7 +47,6 @@ type architecture struct {
 	zeros     bool              // GGUF's numbers of heads and widths by layer may be 0
 	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
 	norm      *plan.Op          // nil: RMSNorm
-	apart     []string          // prefixes of tensors of other parts of a model, such as heads that predict further tokens
 
 	adapt func(*config, *Spec)
 	block block
@@ -116,7 +115,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta().Within("text_config"), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
+	c := &config{m: textMeta(f), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
 	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)
@@ -166,7 +165,11 @@ func find(f *modelfile.File) (*architecture, string, error) {
 		return nil, "", fmt.Errorf("%w: safetensors files need a config.json beside them", ErrConfig)
 	}
 	if list, ok := f.Meta().Strings("architectures"); ok && len(list) > 0 {
-		return lookup(list[0], func(a *architecture) string { return a.hub })
+		a, name, err := lookup(list[0], func(a *architecture) string { return a.hub })
+		if inner := innerArchitecture(f); a == nil && inner != nil {
+			return inner, name, nil
+		}
+		return a, name, err
 	}
 	kind, _ := f.Meta().String("model_type")
 	if kind == "" {
@@ -181,5 +184,5 @@ func lookup(name string, of func(*architecture) string) (*architecture, string, 
 			return &registry[i], name, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearestOf(name, known(of)))
+	return nil, name, fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearestOf(name, known(of)))
 }

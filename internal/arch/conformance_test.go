@@ -79,28 +79,11 @@ func models(t *testing.T) map[string]string {
 
 // unsupported are the cases of other architectures.
 var unsupported = []string{
-	"deepseek-v2",
-	"deepseek-v3",
-	"lfm2",
-}
-
-// unsupportedMore are the cases of hf-more of other architectures.
-var unsupportedMore = []string{
 	"deepseek-v32",
 	"deepseek-v4",
-	"gemma3n",
-	"gemma4",
-	"gemma4-moe",
 	"glm-moe-dsa",
-	"glm4-moe-lite",
-	"lfm2-moe",
-	"llama4",
-	"longcat-flash",
-	"mimo-v2-flash",
-	"minicpm3",
 	"minimax",
 	"recurrent-gemma",
-	"youtu",
 }
 
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
@@ -114,7 +97,7 @@ func casesIn(dir string) map[string]string {
 	}
 	more, _ := filepath.Glob(filepath.Join(dir, "hf-more", "*", "expected.safetensors"))
 	for _, path := range more {
-		if !slices.Contains(unsupportedMore, filepath.Base(filepath.Dir(path))) {
+		if !slices.Contains(unsupported, filepath.Base(filepath.Dir(path))) {
 			cases[filepath.Dir(path)] = path
 		}
 	}
@@ -236,9 +219,17 @@ var sensitive = map[string]float64{
 	"zamba2": 5e-3,
 }
 
+// unrounded are the cases whose logits are those of the weights before they were rounded to BF16.
+var unrounded = []string{
+	"youtu",
+}
+
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.
 func roundedBy(t *testing.T, m *arch.Model, path, want string) float64 {
 	t.Helper()
+	if slices.Contains(unrounded, filepath.Base(path)) {
+		return 4.5e-2
+	}
 	if strings.HasSuffix(path, ".gguf") && rounded(t, m, filepath.Dir(want)) {
 		return 4e-3 // weights keep eight bits of their fractions
 	}
@@ -301,6 +292,12 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 				t.Fatalf("relative error %.3g in the %d tokens before one has other experts, want below %g", rel, before, bound)
 			}
 			bound *= 2 // later tokens attend to results of other experts
+			if slices.ContainsFunc(m.Program.Nodes, func(n plan.Node) bool {
+				a, ok := n.Attr.(plan.ExpertsAttr)
+				return ok && a.Route.Used == 1
+			}) {
+				bound *= 5 // all that a token's experts compute is another's
+			}
 		}
 	}
 	rel := relative(got, wanted)

@@ -3,11 +3,13 @@ package arch_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +26,9 @@ type conversion struct {
 	names    map[string]string // names of tensors that are not the usual ones
 	plusOne  bool              // GGUF stores the weights of norms plus one
 	permuted bool              // GGUF permutes the rows of queries and keys
+	stacked  []string          // matrices of these names, numbered, are one tensor
 	vectors  map[string][]float32
+	change   func(t *testing.T, tensors map[string]*tensor.Tensor)
 	lists    map[string]string // keys of lists by layer that a checkpoint has as tensors
 }
 
@@ -48,6 +52,33 @@ var (
 var (
 	aroundNames = map[string]string{
 		"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
+	}
+	gemma3nNames = combined(aroundNames, map[string]string{
+		"model.embed_tokens_per_layer": "per_layer_token_embd", "model.per_layer_model_projection": "per_layer_model_proj",
+		"model.per_layer_projection_norm": "per_layer_proj_norm", "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+		"model.altup_projections.0": "altup_proj.0", "model.altup_projections.1": "altup_proj.1",
+		"model.altup_unembed_projections.0": "altup_unembd_proj.0", "model.altup_unembed_projections.1": "altup_unembd_proj.1",
+		"altup.correct_output_scale": "altup_correct_scale.weight", "altup.correction_coefs": "altup_correct_coef", "altup.prediction_coefs": "altup_predict_coef",
+		"altup.modality_router": "altup_router", "altup.router_norm": "altup_router_norm",
+		"laurel.linear_left": "laurel_l", "laurel.linear_right": "laurel_r", "laurel.post_laurel_norm": "laurel_post_norm",
+	})
+	negInf      = float32(math.Inf(-1))
+	gemma4Names = combined(aroundNames, map[string]string{
+		"layer_scalar": "layer_output_scale.weight", "model.embed_tokens_per_layer": "per_layer_token_embd", "model.per_layer_model_projection": "per_layer_model_proj",
+		"model.per_layer_projection_norm": "per_layer_proj_norm", "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+		"post_feedforward_layernorm_1": "post_ffw_norm_1", "post_feedforward_layernorm_2": "post_ffw_norm_2", "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+		"router.proj": "ffn_gate_inp", "router.scale": "ffn_gate_inp.scale", "router.per_expert_scale": "ffn_down_exps.scale",
+		"experts.gate_up_proj": "ffn_gate_up_exps.weight", "experts.down_proj": "ffn_down_exps.weight",
+	})
+	gemma4Keys = map[string]any{
+		"attention.sliding_window": 8, "attention.key_length": 64, "attention.value_length": 64, "attention.key_length_swa": 32, "attention.value_length_swa": 32,
+		"rope.dimension_count": 64, "rope.dimension_count_swa": 32, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4,
+	}
+	lfm2Names = map[string]string{
+		"model.embedding_norm": "token_embd_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm",
+		"self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
+		"conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj",
+		"feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
 	}
 	trinityNames = map[string]string{
 		"post_attention_layernorm": "post_attention_norm", "pre_mlp_layernorm": "ffn_norm", "post_mlp_layernorm": "post_ffw_norm",
@@ -78,10 +109,22 @@ var conversions = map[string]conversion{
 	"exaone4": {arch: "exaone4", names: aroundNames, config: map[string]any{
 		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}}},
 	"hunyuan": {arch: "hunyuan-dense"},
-	"phi3":    {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 4096}},
+	"lfm2": {arch: "lfm2", names: lfm2Names, config: map[string]any{
+		"attention.head_count_kv": []int32{0, 2, 0, 2}, "shortconv.l_cache": 3, "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6}},
+	"phi3": {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 4096}},
 	"phi3-longrope": {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 16, "rope.scaling.attn_factor": math.Sqrt2},
 		vectors: map[string][]float32{
 			"rope_factors_short.weight": {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7}, "rope_factors_long.weight": {1.5, 1.8, 2.1, 2.4, 2.7, 3, 3.3, 3.6}}},
+}
+
+// proportional are the factors by which a quarter of the pairs of 64 elements are rotated.
+var proportional = append(slices.Repeat([]float32{1}, 8), slices.Repeat([]float32{1e30}, 24)...)
+
+// combined returns all entries of both maps.
+func combined[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 // withExperts returns the keys of a mixture beside others.
@@ -109,6 +152,16 @@ var moreConversions = map[string]conversion{
 	"exaone-moe": {arch: "exaone-moe", names: map[string]string{"mlp.e_score_correction_bias": "exp_probs_b.bias"}, config: withExperts(4, 48, map[string]any{
 		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 2.5, "expert_shared_count": 1, "leading_dense_block_count": 1,
 		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}})},
+	"gemma3n": {arch: "gemma3n", names: gemma3nNames, stacked: []string{"altup_proj", "altup_unembd_proj"}, config: map[string]any{
+		"feed_forward_length": 96, "attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false},
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "altup.num_inputs": 3, "altup.active_idx": 0, "rope.freq_base": 1e6,
+		"activation_sparsity_scale": []float32{1.6448536, 1.6448536, 1.6448536, negInf, negInf, negInf, negInf, negInf}}},
+	"gemma4": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
+		"attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
+	"gemma4-moe": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 48,
+		"attention.sliding_window_pattern": []bool{true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
 	"hunyuan-moe": {arch: "hunyuan-moe", names: hunyuanNames, config: withExperts(4, 96, map[string]any{"expert_shared_count": 1, "expert_shared_feed_forward_length": 96})},
 	"hy-v3": {arch: "hy_v3", names: hunyuanNames, config: withExperts(4, 48, map[string]any{
 		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 2.826, "expert_shared_feed_forward_length": 48, "rope.freq_base": 11158840.0})},
@@ -139,6 +192,7 @@ func TestConvertedGGUF(t *testing.T) {
 		dir := filepath.Join(conformance(t), folder)
 		for name, conv := range all {
 			t.Run(name, func(t *testing.T) {
+				name, _, _ := strings.Cut(name, ", ")
 				m, err := buildFile(t, conv.write(t, filepath.Join(dir, name)))
 				if err != nil {
 					t.Fatal(err)
@@ -186,6 +240,10 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 		if part[1] != "" {
 			short = "blk." + part[1] + "." + short
 		}
+		if len(w.Shape) == 3 && w.Shape[1] == 1 { // a convolution
+			squeezed := *w
+			squeezed.Shape, w = []int{w.Shape[0], w.Shape[2]}, &squeezed
+		}
 		if conv.plusOne && strings.HasSuffix(short, "_norm") {
 			w = plusOne(t, w)
 		}
@@ -202,11 +260,26 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 		"attention.key_length": head, "attention.value_length": head, "attention.layer_norm_rms_epsilon": eps, "rope.freq_base": 10000.0,
 	}
 	maps.Copy(config, conv.config)
+	for _, name := range conv.stacked {
+		var all tensor.Tensor
+		for i := 0; ; i++ {
+			one := tensors[fmt.Sprintf("%s.%d.weight", name, i)]
+			if one == nil {
+				break
+			}
+			delete(tensors, fmt.Sprintf("%s.%d.weight", name, i))
+			all = tensor.Tensor{DType: one.DType, Shape: []int{i + 1, one.Rows(), one.Cols()}, Data: append(all.Data, one.Data...)}
+		}
+		tensors[name+".weight"] = &all
+	}
 	for key, values := range lists {
 		config[key] = values
 	}
 	for name, values := range conv.vectors {
 		tensors[name] = floatVector(values)
+	}
+	if conv.change != nil {
+		conv.change(t, tensors)
 	}
 	var list []*tensor.Tensor
 	for name := range tensors {

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -75,28 +76,76 @@ func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn st
 	return b.Add(b.Add(x, y), feedForward(b, s, w, norm(b, s, w, x, ffn, s.Hidden)))
 }
 
+// attention is a layer's attention: latent, to the keys and values of an earlier layer, or to those
+// of its own.
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	q, k, v := qkv(b, s, w, x)
-	q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
-	window := s.Windows[w.index]
-	state := b.State(plan.State{
+	if s.Latent != nil {
+		return latentAttention(b, s, w, x, fmt.Sprintf("kv.%d", w.index))
+	}
+	var y plan.Value
+	if from := s.kvLayer(w.index); from != w.index {
+		q := heads(b, s, w, queries(b, s, w, x), "attn_q_norm")
+		y = attendedTo(b, s, w, tempered(b, s, w, q), from)
+	} else {
+		q, k, v := qkv(b, s, w, x)
+		q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
+		y = attended(b, s, w, tempered(b, s, w, q), k, v)
+	}
+	return output(b, s, w, gatedOut(b, s, w, x, y))
+}
+
+// output projects the result of attention.
+func output(b *plan.Builder, s *Spec, w layer, y plan.Value) plan.Value {
+	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+}
+
+// attended stores keys and values in a state of the layer and attends to it.
+func attended(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
+	a := s.attention(w.index)
+	w.states[w.index] = b.State(plan.State{
 		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken,
-		KVHeads: s.KVHeads, HeadDim: s.HeadDim, ValueDim: s.HeadDim, Window: window,
+		KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk,
 	})
-	q = grown(b, s, w, q)
+	return b.Attention(q, k, v, w.sinks(s), w.states[w.index], a)
+}
+
+// attendedTo attends to the keys and values of an earlier layer.
+func attendedTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.Value {
+	return b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index))
+}
+
+// attention returns the parameters of layer i's attention.
+func (s *Spec) attention(i int) plan.AttentionAttr {
 	a := plan.AttentionAttr{
-		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: window,
+		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: s.Windows[i],
 		Scale: s.AttentionScale, Softcap: s.AttentionCap,
+	}
+	if s.ValueDim != s.HeadDim {
+		a.ValueDim = s.ValueDim
+	}
+	if s.Chunks != nil {
+		a.Chunk = s.Chunks[i]
 	}
 	if a.Scale == 0 {
 		a.Scale = 1 / math.Sqrt(float64(s.HeadDim))
 	}
-	var sinks *tensor.Tensor
-	if s.Sinks {
-		sinks = w.weight("attn_sinks")
+	return a
+}
+
+// kvLayer returns the layer whose keys and values layer i attends to: i, unless layers share them.
+func (s *Spec) kvLayer(i int) int {
+	if s.KVFrom == nil {
+		return i
 	}
-	y := gatedOut(b, s, w, x, b.Attention(q, k, v, sinks, state, a))
-	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+	return s.KVFrom[i]
+}
+
+// sinks returns the layer's sinks, or nil.
+func (l layer) sinks(s *Spec) *tensor.Tensor {
+	if s.Sinks || s.SinksFound && l.has("attn_sinks") {
+		return l.weight("attn_sinks")
+	}
+	return nil
 }
 
 // gatedOut multiplies y, the result of attention for x, with its gate.
@@ -150,11 +199,11 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 
 // qkv returns queries, keys and values, from one weight each or from a fused weight.
 func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
-	qRows, kvRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	qRows, kRows, vRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim, s.KVHeads*cmp.Or(s.ValueDim, s.HeadDim)
 	if !w.has("attn_qkv") {
-		return queries(b, s, w, x), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
+		return queries(b, s, w, x), linear(b, w, x, "attn_k", kRows, s.QKVBias), linear(b, w, x, "attn_v", vRows, s.QKVBias)
 	}
-	parts := split(b, w, x, "attn_qkv", s.QKVBias, qRows, kvRows, kvRows)
+	parts := split(b, w, x, "attn_qkv", s.QKVBias, qRows, kRows, vRows)
 	return parts[0], parts[1], parts[2]
 }
 

@@ -13,7 +13,7 @@ import (
 // A DeltaNet holds the numbers of a model's gated delta nets (Yang, Kautz and Hatamizadeh, "Gated
 // Delta Networks", 2024).
 type DeltaNet struct {
-	Recurrent []bool // by layer, or nil for none: whether it has a delta net, or states, in place of attention
+	Recurrent []bool // by layer, or nil for none: whether it has a delta net, states or a convolution in place of attention
 	Delta     plan.DeltaAttr
 	DeltaTaps int             // tokens that its convolutions read
 	DeltaAct  plan.Activation // of the gate of its output
@@ -84,18 +84,11 @@ func (s *Spec) recurrent(c *config, nth int) {
 		}
 		copy(s.Recurrent, flags)
 	}
-	kinds, ok := c.m.Strings("layer_types")
-	if c.gguf || !ok {
+	if c.gguf {
 		return
 	}
-	if len(kinds) != len(s.Recurrent) {
-		c.failf("layer_types names %d layers of %d", len(kinds), len(s.Recurrent))
-		return
-	}
-	for i, kind := range kinds {
-		if s.Recurrent[i] = kind == "linear_attention"; !s.Recurrent[i] && kind != "full_attention" {
-			c.failf("layer_types[%d] is %q, want %q or %q", i, kind, "linear_attention", "full_attention")
-		}
+	if kinds := c.kinds("layer_types", s, "linear_attention", "full_attention"); kinds != nil {
+		s.stateLayers(func(i int) bool { return kinds[i] == "linear_attention" })
 	}
 }
 
@@ -140,10 +133,8 @@ func deltaNet(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	taps, at := w.taps(2*keys+values, s.DeltaTaps), 0
 	for i, what := range []string{"q", "k", "v"} {
 		n := b.Cols(in[i])
-		part := taps.RowSlice(at, at+n)
-		part.Name = fmt.Sprintf("%s[%d:%d]", taps.Name, at, at+n)
 		state := b.State(plan.State{Name: fmt.Sprintf("conv.%s.%d", what, w.index), Kind: plan.PerSequence, Size: (s.DeltaTaps - 1) * n})
-		in[i] = b.Activate(b.Conv(in[i], part, nil, state), plan.SiLU)
+		in[i] = b.Activate(b.Conv(in[i], w.rows(taps, at, at+n), nil, state), plan.SiLU)
 		at += n
 	}
 	matrices, rows := a.States()
@@ -205,12 +196,10 @@ func (l layer) partOfHeads(short string, biased bias, part, heads int, sizes ...
 	}
 	weight, bias = l.inBlocks(weight, blocks, unit), l.inBlocks(bias, blocks, unit)
 	lo, hi := at*heads, (at+sizes[part])*heads
-	rows := weight.RowSlice(lo, hi)
-	rows.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, lo, hi)
 	if bias != nil {
 		bias = vectorSlice(bias, lo, hi)
 	}
-	return rows, bias
+	return l.rows(weight, lo, hi), bias
 }
 
 // inBlocks returns t, which may be nil, with its blocks of size rows or elements in that order.

@@ -48,7 +48,9 @@ func TestDenseVariants(t *testing.T) {
 			has: []string{"{relu2}"}, without: "xielu"},
 		{name: "queries that do not grow", model: goldenModel(t, "ministral3-gguf").with(map[string]any{"attention.temperature_scale": nil}, nil), without: "position"},
 		{name: "queries that grow with a window", model: goldenModel(t, "ministral3").with(map[string]any{"sliding_window": 5, "rope_parameters": nil, "rope_theta": 1e6, "rope_scaling": map[string]any{
-			"type": "yarn", "factor": 2.0, "llama_4_scaling_beta": 0.2, "original_max_position_embeddings": 32}}, nil), has: []string{"position growth", "window 5"}},
+			"type": "yarn", "factor": 2.0, "llama_4_scaling_beta": 0.2, "original_max_position_embeddings": 32}}, nil), has: []string{"position factors", "window 5"}},
+		{name: "queries that grow in a context too long for a table", model: goldenModel(t, "llama4-text").with(map[string]any{"max_position_embeddings": 10 << 20}, nil),
+			has: []string{"temper"}, without: "factors"},
 	})
 }
 

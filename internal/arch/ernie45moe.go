@@ -11,7 +11,6 @@ func init() {
 		gguf: "ernie4_5-moe", hub: "Ernie4_5_MoeForCausalLM", kind: "ernie4_5_moe", adapt: ernie45MoE, block: prenorm,
 		hubNames: names{"exp_probs_b": "*layers.#.mlp.moe_statics.e_score_correction_bias."},
 		layouts:  map[string]layout{"exp_probs_b": asVector},
-		apart:    []string{"model.mtp_"},
 		keys: map[string]string{
 			"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k", "n_shared_experts": "moe_num_shared_experts",
 		},

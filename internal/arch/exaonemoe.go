@@ -15,7 +15,6 @@ func init() {
 		title: "K-EXAONE", about: "EXAONE 4.0's attention; experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",
 		gguf: "exaone-moe", hub: "ExaoneMoeForCausalLM", kind: "exaone_moe", adapt: exaoneMoE, block: prenorm,
 		hubNames: names{"exp_probs_b": "*layers.#.mlp.e_score_correction_bias."},
-		apart:    []string{"mtp."},
 		keys:     map[string]string{"n_shared_experts": "num_shared_experts"},
 		defaults: map[string]int{"n_shared_experts": 1, "first_k_dense_replace": 1},
 	}

@@ -12,6 +12,7 @@ import (
 // Neural Networks", 2017).
 type Mixture struct {
 	Experts   int    // 0: no mixtures
+	Identity  int    // experts after these, whose result is their input
 	ExpertFFN int    // width of an expert
 	SharedFFN int    // width of the shared expert, which all tokens use; 0: none
 	Sparse    []bool // by layer, or nil for all: whether it has experts; other layers have a feed-forward layer
@@ -48,7 +49,7 @@ func (s *Spec) mixture(c *config, m Mixture) {
 	}
 	switch {
 	case c.err != nil:
-	case r.Used > m.Experts:
+	case r.Used > m.Experts+m.Identity:
 		c.failf("%d experts for each token, of %d experts", r.Used, m.Experts)
 	case r.Groups > 1 && (m.Experts%r.Groups != 0 || r.GroupsUsed > r.Groups || r.GroupsUsed*(m.Experts/r.Groups) < r.Used):
 		c.failf("%d of %d experts cannot be chosen from %d of %d groups", r.Used, m.Experts, r.GroupsUsed, r.Groups)
@@ -157,11 +158,8 @@ func (c *config) among(def int, keys ...string) int {
 
 // experts returns the result of a layer's mixture of experts and its shared expert.
 func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	logits := b.Softcap(linear(b, w, x, "ffn_gate_inp", s.Experts, s.RouterBias), s.RouterCap)
-	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU}
-	a.Gate, a.Up, a.GateBias, a.UpBias = w.gates(s)
-	a.Down, a.DownBias = w.matrices("ffn_down", s.Experts, s.Hidden, s.ExpertFFN), w.vectors("ffn_down", s.Experts, s.Hidden, s.ExpertBias)
-	y := b.Experts(x, logits, w.bias("exp_probs_b", s.ChoiceBias), a)
+	logits := b.Softcap(linear(b, w, x, "ffn_gate_inp", s.Experts+s.Identity, s.RouterBias), s.RouterCap)
+	y := routed(b, s, w, x, logits, nil)
 	if s.SharedFFN == 0 {
 		return y
 	}
@@ -173,6 +171,14 @@ func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		y = b.Scale(y, 0.5)
 	}
 	return y
+}
+
+// routed returns the result of the experts that logits choose. scales is [experts] or nil.
+func routed(b *plan.Builder, s *Spec, w layer, x, logits plan.Value, scales *tensor.Tensor) plan.Value {
+	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU, Identity: s.Identity, Scales: scales}
+	a.Gate, a.Up, a.GateBias, a.UpBias = w.gates(s)
+	a.Down, a.DownBias = w.matrices("ffn_down", s.Experts, s.Hidden, s.ExpertFFN), w.vectors("ffn_down", s.Experts, s.Hidden, s.ExpertBias)
+	return b.Experts(x, logits, w.bias("exp_probs_b", s.ChoiceBias), a)
 }
 
 // sharedGate returns the row that computes the gate of the shared expert, or nil.

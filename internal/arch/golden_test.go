@@ -203,6 +203,7 @@ var alsoNamed = map[string]string{
 	"CamembertForSequenceClassification": "xlm-roberta-rank",
 	"CamembertModel":                     "roberta",
 	"Ernie4_5_ForCausalLM":               "ernie4-5",
+	"Gemma3nForCausalLM":                 "gemma3n",
 	"RobertaForSequenceClassification":   "xlm-roberta-rank",
 	"XLMRobertaModel":                    "roberta",
 }

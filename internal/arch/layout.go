@@ -22,6 +22,19 @@ func transposed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}, nil
 }
 
+// squeezed removes the middle dimension of a depthwise convolution, [d, 1, taps].
+func squeezed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if len(t.Shape) == 1 {
+		return t, nil // its bias
+	}
+	if len(t.Shape) != 3 || t.Shape[1] != 1 {
+		return nil, fmt.Errorf("%w: %s has shape %v, want [channels 1 taps]", ErrTensor, t.Name, t.Shape)
+	}
+	flat := *t
+	flat.Shape = []int{t.Shape[0], t.Shape[2]}
+	return &flat, nil
+}
+
 // asVector converts a vector that is stored as a matrix of one row.
 func asVector(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) { return flat(t), nil }
 

@@ -13,19 +13,16 @@ func ministral3(c *config, s *Spec) {
 	s.Rope.Interleaved = c.gguf
 	s.epsilon(c, 1e-5)
 	if c.gguf {
-		s.Growth = growth{c.optional("attention.temperature_scale"), c.integer("rope.scaling.original_context_length", s.Context)}
+		s.growing(c, "attention.temperature_scale", "rope.scaling.original_context_length", s.Context)
 		return
 	}
 	s.headDim(c, 128)
 	if c.has("sliding_window") {
 		s.windows(func(int) bool { return true }, func() int { return c.integer("sliding_window", 0) })
 	}
-	at := "rope_scaling."
-	if !c.hasAny(at) {
-		at = "rope_parameters."
-	}
+	at := c.ropeKeys()
 	if !c.hasAny(at) {
 		c.failf("both rope_parameters and rope_scaling are missing")
 	}
-	s.Growth = growth{c.optional(at + "llama_4_scaling_beta"), c.integer(at+"original_max_position_embeddings", s.Context)}
+	s.growing(c, at+"llama_4_scaling_beta", at+"original_max_position_embeddings", s.Context)
 }

@@ -88,6 +88,9 @@ func (l layer) numbered(short, suffix string, expert int) string {
 		name = "blk.#." + short
 	}
 	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index), "@", strconv.Itoa(expert)).Replace(name)
+	if short == "output" {
+		name = l.headBase + name
+	}
 	if whole, ok := strings.CutSuffix(name, "."); ok {
 		return whole
 	}
@@ -97,10 +100,6 @@ func (l layer) numbered(short, suffix string, expert int) string {
 // derived are suffixes of tensors that a checkpoint may contain although they follow from its
 // configuration.
 var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "embeddings.position_ids", "embeddings.token_type_ids"}
-
-// elsewhere are prefixes of the tensors of a checkpoint's other parts: towers for images and sound,
-// and heads that predict tokens beyond the next one.
-var elsewhere = []string{"model.visual.", "mtp."}
 
 // nearestOf returns up to three names of known that are most similar to name, quoted, most similar
 // first.

@@ -35,7 +35,7 @@ func init() {
 			"ffn_up_shexp":    "*layers.#.mixer.shared_experts.up_proj",
 			"ffn_down_shexp":  "*layers.#.mixer.shared_experts.down_proj",
 		}),
-		ggufNames: stateGGUF, layouts: stateLayouts, apart: []string{"mtp."},
+		ggufNames: stateGGUF, layouts: stateLayouts,
 		keys: map[string]string{"rms_norm_eps": "layer_norm_epsilon", "hidden_act": "mlp_hidden_act", "head_dim": "attention_head_dim"},
 		defaults: map[string]int{
 			"num_hidden_layers":   1, // the layers' kinds tell

@@ -40,7 +40,7 @@ func init() {
 		a.title += " with towers"
 		a.about = "the model of text, without the towers for images"
 		a.hub, a.kind = strings.Replace(a.hub, "ForCausalLM", "ForConditionalGeneration", 1), strings.TrimSuffix(a.kind, "_text")
-		a.gguf, a.base = "", "model.language_model."
+		a.gguf = ""
 		register(a)
 	}
 }

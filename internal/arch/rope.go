@@ -3,6 +3,7 @@ package arch
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -22,6 +23,7 @@ type ropeScaling struct {
 	mscale, mscaleAD float64 // yarn: parameters of DeepSeek's magnitudes; 0: none
 	low, high        float64 // llama3: divisors of the original context that bound the wavelengths
 	short, long      []float64
+	turned           int       // proportional: pairs that are rotated, of all pairs of a head
 	divisors         []float64 // divisors of the frequencies, from a tensor; nil: none
 }
 
@@ -29,7 +31,7 @@ type ropeScaling struct {
 func (s *Spec) rope(c *config, w *weights) {
 	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
 	switch {
-	case s.Learned:
+	case s.Learned, s.Unturned != nil && !slices.Contains(s.Unturned, false):
 		return
 	case c.gguf:
 		s.Rope.Dims = c.integer("rope.dimension_count", int(float64(s.HeadDim)*s.Partial))
@@ -42,11 +44,7 @@ func (s *Spec) rope(c *config, w *weights) {
 		sc = hubScaling(c, s, s.Local, local, cmp.Or(s.LocalBase, s.RopeBase))
 		s.turn(c, s.Local, &sc)
 	default:
-		at := "rope_parameters."
-		if c.hasAny("rope_scaling.") {
-			at = "rope_scaling."
-		}
-		sc := hubScaling(c, s, &s.Rope, at, s.RopeBase)
+		sc := hubScaling(c, s, &s.Rope, c.ropeKeys(), s.RopeBase)
 		s.turn(c, &s.Rope, &sc)
 	}
 	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
@@ -58,13 +56,21 @@ func (s *Spec) rope(c *config, w *weights) {
 	}
 }
 
+// ropeKeys returns the prefix of config.json's keys of rotary positions.
+func (c *config) ropeKeys() string {
+	if c.hasAny("rope_scaling.") {
+		return "rope_scaling."
+	}
+	return "rope_parameters."
+}
+
 // turn computes the frequencies of r.
 func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
-	if r.HeadDim = s.HeadDim; c.err != nil {
+	if r.HeadDim = cmp.Or(r.HeadDim, s.HeadDim); c.err != nil {
 		return
 	}
-	if r.Dims < 2 || r.Dims%2 != 0 || r.Dims > s.HeadDim {
-		c.failf("rotary positions over %d of the %d elements of a head", r.Dims, s.HeadDim)
+	if r.Dims < 2 || r.Dims%2 != 0 || r.Dims > r.HeadDim {
+		c.failf("rotary positions over %d of the %d elements of a head", r.Dims, r.HeadDim)
 		return
 	}
 	sc.apply(c, s, r)
@@ -75,7 +81,8 @@ func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
 // keys have the prefix at. base is for files that do not say. If a file has both, transformers uses
 // rope_scaling.
 func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) ropeScaling {
-	to.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial)))
+	dim, partial := cmp.Or(to.HeadDim, s.HeadDim), c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial))
+	to.Dims = int(float64(dim) * partial)
 	r := ropeScaling{
 		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
 		base:     c.number(at+"rope_theta", c.number("rope_theta", base)),
@@ -87,6 +94,9 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 	if r.kind != "default" {
 		r.factor = c.optional(at + "factor")
 	}
+	if r.kind == "proportional" {
+		r.turned, to.Dims = int(float64(dim)*partial/2), dim
+	}
 	if r.kind == "llama3" || r.kind == "yarn" || r.kind == "longrope" {
 		r.original = c.integer("original_max_position_embeddings", c.integer(at+"original_max_position_embeddings", s.Context))
 	}
@@ -95,8 +105,8 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 		r.alpha = c.optional(at + "alpha")
 	case "llama3":
 		r.low, r.high = c.number(at+"low_freq_factor", -1), c.number(at+"high_freq_factor", -1)
-		if !(r.low < r.high) {
-			c.failf("%slow_freq_factor is %v, want less than the %v of %shigh_freq_factor", at, r.low, r.high, at)
+		if !(r.low <= r.high) {
+			c.failf("%slow_freq_factor is %v, want at most the %v of %shigh_freq_factor", at, r.low, r.high, at)
 		}
 	case "yarn":
 		r.attention, r.mscale, r.mscaleAD = c.optional(at+"attention_factor"), c.optional(at+"mscale"), c.optional(at+"mscale_all_dim")
@@ -160,6 +170,9 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 		// The key's value multiplies the magnitude of the paper's formula.
 		r.attention *= yarnMagnitude(r.factor, 1)
 	}
+	if r.kind == "yarn" && s.Latent != nil && c.optional("rope.scaling.yarn_log_multiplier") > 0 {
+		r.attention = 1 // the magnitude is in the scale of scores, see Spec.yarnScores
+	}
 	return r
 }
 
@@ -187,6 +200,12 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 		for i := range r.Freqs {
 			r.Freqs[i] /= sc.factor
 		}
+	case "proportional": // frequencies as over whole heads, most of which are then 0
+		for i := range r.Freqs {
+			if r.Freqs[i] /= cmp.Or(sc.factor, 1); i >= sc.turned {
+				r.Freqs[i] = 0
+			}
+		}
 	case "dynamic":
 		if r.Dims <= 2 {
 			c.failf("rotary positions of kind %q need more than %d rotated elements", sc.kind, r.Dims)
@@ -202,7 +221,7 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	case "longrope":
 		sc.longrope(c, s, r)
 	default:
-		c.failf("rotary positions of kind %q; the nearest known are %s", sc.kind, nearestOf(sc.kind, []string{"default", "linear", "dynamic", "llama3", "yarn", "longrope"}))
+		c.failf("rotary positions of kind %q; the nearest known are %s", sc.kind, nearestOf(sc.kind, []string{"default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"}))
 	}
 }
 
@@ -236,7 +255,10 @@ func (sc *ropeScaling) llama3(freqs []float64) {
 	original := float64(sc.original)
 	for i, f := range freqs {
 		wavelength := 2 * math.Pi / f
-		blend := (original/wavelength - sc.low) / (sc.high - sc.low)
+		blend := 0.0
+		if sc.low < sc.high {
+			blend = (original/wavelength - sc.low) / (sc.high - sc.low)
+		}
 		switch {
 		case wavelength < original/sc.high:
 		case wavelength > original/sc.low:

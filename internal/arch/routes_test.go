@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +22,7 @@ func routes(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits p
 		if !ok {
 			continue
 		}
-		bias := make([]float32, len(a.Gate))
+		bias := make([]float32, len(a.Gate)+a.Identity)
 		if n.Bias != nil {
 			var err error
 			if bias, err = n.Bias.Float32s(); err != nil {
@@ -29,7 +30,7 @@ func routes(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits p
 			}
 		}
 		for token, scores := range logitsOf(t, b, upTo(p, i), ids, limits) {
-			all[token] += fmt.Sprint(chosen(t, scores, bias, &a.Route))
+			all[token] += fmt.Sprint(chosen(scores, bias, &a.Route))
 		}
 	}
 	return all
@@ -46,31 +47,47 @@ func upTo(p *plan.Program, i int) *plan.Program {
 }
 
 // chosen returns the experts with the highest scores, in order.
-func chosen(t *testing.T, scores, bias []float32, a *plan.RouteAttr) []int {
-	t.Helper()
-	if a.Groups > 1 {
-		t.Fatal("experts in groups are not compared")
-	}
-	by := make([]float64, len(scores))
-	for i, v := range scores {
-		if by[i] = float64(v); a.Score == plan.SigmoidEach {
+func chosen(logits, bias []float32, a *plan.RouteAttr) []int {
+	by, sum := make([]float64, len(logits)), 0.0
+	for i, v := range logits {
+		switch by[i] = float64(v); a.Score {
+		case plan.SigmoidEach:
 			by[i] = 1 / (1 + math.Exp(-by[i]))
+		case plan.SoftmaxAll:
+			by[i] = math.Exp(by[i])
+		}
+		sum += by[i]
+	}
+	for i := range by {
+		if a.Score == plan.SoftmaxAll {
+			by[i] /= sum
 		}
 		by[i] += float64(bias[i])
 	}
-	order := make([]int, len(by))
-	for i := range order {
-		order[i] = i
+	candidates := make([]int, len(by))
+	for i := range candidates {
+		candidates[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if by[a] > by[b] {
-			return -1
+	if a.Groups > 1 {
+		size, of := len(by)/a.Groups, make([]float64, a.Groups)
+		for g := range of {
+			for _, i := range highest(by, candidates[g*size:(g+1)*size], a.GroupTop) {
+				of[g] += by[i]
+			}
 		}
-		return 1
-	})
-	order = order[:a.Used]
+		best := highest(of, candidates[:a.Groups], a.GroupsUsed)
+		candidates = slices.DeleteFunc(candidates, func(i int) bool { return !slices.Contains(best, i/size) })
+	}
+	order := highest(by, candidates, a.Used)
 	slices.Sort(order)
 	return order
+}
+
+// highest returns the n candidates with the highest values; of equal ones the first.
+func highest(by []float64, candidates []int, n int) []int {
+	order := slices.Clone(candidates)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(by[b], by[a]) })
+	return order[:n]
 }
 
 // onlySameExperts keeps only the rows of tokens that have the same experts as with float32:

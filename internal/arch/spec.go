@@ -12,18 +12,21 @@ import (
 // A Spec holds the numbers of a model. Differences in numbers are fields; differences in structure
 // are other blocks.
 type Spec struct {
-	Layers  int
-	Hidden  int // width of the residual stream
-	FFN     int // width of the feed-forward layer
-	Heads   int
-	KVHeads int
-	HeadDim int
-	Context int   // positions for which the model was made
-	Vocab   int   // rows of the embedding table
-	Windows []int // by layer: tokens that attention sees; 0: all
+	Layers   int
+	Hidden   int // width of the residual stream
+	FFN      int // width of the feed-forward layer
+	Heads    int
+	KVHeads  int
+	HeadDim  int
+	ValueDim int   // length of a head's value; 0: HeadDim
+	Context  int   // positions for which the model was made
+	Vocab    int   // rows of the embedding table
+	Windows  []int // by layer: tokens that attention sees; 0: all
 
 	// By layer, or nil: numbers that replace the ones above. See Spec.at.
 	EachFFN, EachHeads, EachKVHeads []int
+	EachHeadDim                     []int
+	KVFrom                          []int // by layer, or nil: the layer whose keys and values it attends to
 
 	Norm     *plan.Op // RMSNorm or LayerNorm
 	NormBias bias     // bias of a LayerNorm
@@ -39,24 +42,36 @@ type Spec struct {
 	Unturned  []bool         // by layer, or nil: heads are not rotated
 	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
-	Act      plan.Activation // activation of the feed-forward layer
-	XIELU    bool            // the activation is xIELU, whose parameters each layer has, instead of Act
-	Curves   []plan.Curve    // by layer, its parameters, or nil: they are tensors
-	QKVBias  bias            // biases of the projections to queries, keys and values
-	OutBias  bias            // bias of the output projection of attention
-	MLPBias  bias            // biases of the feed-forward layer
-	HeadBias bias            // bias of the head
-	QKNorm   qkNorm
-	QKVBound float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
-	OutGate  outGate
-	Growth   growth
-	Sinks    bool // attention has a sink for each head
-	Learned  bool // positions are learned and added to embeddings; heads are not rotated
+	Act          plan.Activation // activation of the feed-forward layer
+	XIELU        bool            // the activation is xIELU, whose parameters each layer has, instead of Act
+	Curves       []plan.Curve    // by layer, its parameters, or nil: they are tensors
+	QKVBias      bias            // biases of the projections to queries, keys and values
+	OutBias      bias            // bias of the output projection of attention
+	MLPBias      bias            // biases of the feed-forward layer
+	HeadBias     bias            // bias of the head
+	QKNorm       qkNorm
+	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
+	OutGate      outGate
+	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
+	Temper       *plan.TemperAttr // of queries; nil: none
+	KeysAsValues bool             // keys before their norm are the values, in layers without a window
+	AltUp        altUp
+	Sparsity     []float64 // by layer, or nil: deviations above the mean from which gates are kept; -Inf: all are
+	PerLayer     int       // width of per-layer embeddings; 0: none
+	Sinks        bool      // attention has a sink for each head
+	SinksFound   bool      // it has, in layers that have a tensor for them
+	EachSinks    []bool    // by layer, or nil: Sinks
+	Learned      bool      // positions are learned and added to embeddings; heads are not rotated
+	Latent       *Latent   // latent attention, or nil
+
+	Taps     int  // tokens that a short convolution reads, alone or before states
+	ConvBias bias // its biases
 
 	Ungated  bool // the feed-forward layer has no gate
 	Parallel bool // it has the same input as attention, in architectures with both kinds of layer
 
 	EmbeddingScale float64 // multiplies embeddings
+	ValueScale     float64 // multiplies values
 	ResidualScale  float64 // multiplies outputs before they are added to the residual stream
 	LogitScale     float64
 	AttentionScale float64   // scale of scores; 0: 1/sqrt(HeadDim)
@@ -102,10 +117,13 @@ func (s *Spec) at(i int) *Spec {
 	for _, n := range []struct {
 		each []int
 		to   *int
-	}{{s.EachFFN, &l.FFN}, {s.EachHeads, &l.Heads}, {s.EachKVHeads, &l.KVHeads}} {
+	}{{s.EachFFN, &l.FFN}, {s.EachHeads, &l.Heads}, {s.EachKVHeads, &l.KVHeads}, {s.EachHeadDim, &l.HeadDim}} {
 		if n.each != nil {
 			*n.to = n.each[i]
 		}
+	}
+	if s.EachSinks != nil {
+		l.Sinks = s.EachSinks[i]
 	}
 	if s.EachScale != nil {
 		l.AttentionScale = s.EachScale[i]
@@ -163,7 +181,7 @@ func (c *config) ggufSpec(s *Spec) {
 	}
 	s.HeadDim = c.integer("attention.key_length", s.Hidden/max(1, s.Heads))
 	if v := c.integer("attention.value_length", s.HeadDim); v != s.HeadDim {
-		c.failf("%s is %d beside keys of %d; they must be equal", c.key("attention.value_length"), v, s.HeadDim)
+		s.ValueDim = v
 	}
 	s.ggufWindows(c, 0, 0)
 	s.LocalBase = c.optional("rope.freq_base_swa")
@@ -174,7 +192,7 @@ func (c *config) hubSpec(s *Spec) {
 	s.Layers = c.integer("num_hidden_layers", -1)
 	s.Hidden = c.integer("hidden_size", -1)
 	s.Heads = c.integer("num_attention_heads", -1)
-	s.FFN = c.integer("intermediate_size", cmp.Or(c.ffn*s.Hidden, -1))
+	s.FFN, s.EachFFN = c.each("intermediate_size", s.Layers, cmp.Or(c.ffn*s.Hidden, -1))
 	s.Context = c.integer("max_position_embeddings", -1)
 	s.Eps = c.number("rms_norm_eps", 1e-6)
 	if s.Norm == plan.LayerNorm {
@@ -239,19 +257,29 @@ func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
 	if c.m.Type("sliding_window") == "null" {
 		return
 	}
-	if kinds, ok := c.m.Strings("layer_types"); ok {
-		if len(kinds) != s.Layers {
-			c.failf("layer_types names %d layers of %d", len(kinds), s.Layers)
-			return
-		}
-		for i, k := range kinds {
-			if k != "sliding_attention" && k != "full_attention" {
-				c.failf("layer_types[%d] is %q, want %q or %q", i, k, "full_attention", "sliding_attention")
-			}
-		}
+	if kinds := c.kinds("layer_types", s, "full_attention", "sliding_attention"); kinds != nil {
 		sliding = func(i int) bool { return strings.HasPrefix(kinds[i], "sliding") }
 	}
 	s.windows(sliding, func() int { return c.integer("sliding_window", defaultWindow) })
+}
+
+// kinds returns the kinds of all layers that config.json names under key, each one of two, or nil if
+// it names none.
+func (c *config) kinds(key string, s *Spec, one, other string) []string {
+	kinds, ok := c.m.Strings(key)
+	if !ok {
+		return nil
+	}
+	if len(kinds) != s.Layers {
+		c.failf("%s names %d layers of %d", key, len(kinds), s.Layers)
+		return nil
+	}
+	for i, k := range kinds {
+		if k != one && k != other {
+			c.failf("%s[%d] is %q, want %q or %q", key, i, k, one, other)
+		}
+	}
+	return kinds
 }
 
 // defaultWindow is transformers' value of a missing sliding_window; null means no window.
@@ -262,6 +290,11 @@ const defaultWindow = 4096
 func (s *Spec) ggufWindows(c *config, nth, def int) {
 	const pattern = "attention.sliding_window_pattern"
 	listed, ok := c.m.Bools(c.key(pattern))
+	if list, _ := c.m.Ints(c.key(pattern)); len(list) == s.Layers && s.Layers > 1 {
+		for _, n := range list { // some converters write numbers
+			listed, ok = append(listed, n != 0), true
+		}
+	}
 	switch {
 	case !ok:
 		nth = c.first(pattern, nth)

@@ -16,11 +16,9 @@ import (
 type StateSpace struct {
 	Inner    int // columns of the values that the states summarize
 	States   int // state values for each of them
-	Taps     int // tokens that the convolution sees
 	StepRank int // Mamba: columns that the steps are projected from
 
 	StateAct   plan.Activation // activation of the convolved values, and of Mamba's gate
-	ConvBias   bias            // bias of the convolution
 	SSMBias    bias            // bias of the projection into the layer
 	SSMOutBias bias            // bias of the projection out of the layer
 	StepNorm   stepNorm        // norm of what steps, inputs and outputs of the states are made from
@@ -133,19 +131,6 @@ func (m mapped) ReadRows(dst []byte, lo, hi int) error {
 	return tensor.CheckFinite(tensor.F32, dst)
 }
 
-// squeezed removes the middle dimension of a depthwise convolution, [d, 1, taps].
-func squeezed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
-	if len(t.Shape) == 1 {
-		return t, nil // its bias
-	}
-	if len(t.Shape) != 3 || t.Shape[1] != 1 {
-		return nil, fmt.Errorf("%w: %s has shape %v, want [channels 1 taps]", ErrTensor, t.Name, t.Shape)
-	}
-	flat := *t
-	flat.Shape = []int{t.Shape[0], t.Shape[2]}
-	return &flat, nil
-}
-
 // auto returns the integer under key, or def if there is none or the value is "auto".
 func (c *config) auto(key string, def int) int {
 	if text, ok := c.m.String(c.key(key)); ok && text == "auto" {
@@ -172,7 +157,7 @@ func (c *config) biasIf(key string, def bool) bias {
 	return without
 }
 
-// stateLayers sets the layers that have states.
+// stateLayers sets the layers that have states, or a convolution, in place of attention.
 func (s *Spec) stateLayers(has func(layer int) bool) {
 	s.Recurrent = make([]bool, min(max(s.Layers, 0), maxLayers))
 	for i := range s.Recurrent {
@@ -301,19 +286,5 @@ func (s *Spec) dualGGUF(c *config) {
 
 // convolved returns the activations of the convolution of x over tokens.
 func convolved(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	weight := w.weight("ssm_conv1d")
-	if d := b.Cols(x); len(weight.Shape) != 2 || weight.Shape[0] != d || weight.Shape[1] != s.Taps {
-		b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d %d] by the configuration", ErrTensor, weight.Name, weight.Shape, d, s.Taps))
-	}
-	state := b.State(plan.State{Name: fmt.Sprintf("conv.%d", w.index), Kind: plan.PerSequence, Size: (s.Taps - 1) * b.Cols(x)})
-	return b.Activate(b.Conv(x, weight, w.bias("ssm_conv1d", s.ConvBias), state), s.StateAct)
-}
-
-// ones returns a vector of n ones.
-func ones(n int) *tensor.Tensor {
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = 1
-	}
-	return vectorOf("ones", values)
+	return b.Activate(convolution(b, s, w, x, "ssm_conv1d"), s.StateAct)
 }

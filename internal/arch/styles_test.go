@@ -27,6 +27,9 @@ func TestStylesOfConfig(t *testing.T) {
 			if err := json.Unmarshal(data, &config); err != nil {
 				t.Fatal(err)
 			}
+			if strings.HasPrefix(config["model_type"].(string), "gemma4") {
+				t.Skip("no version had older keys")
+			}
 			if _, newer := config["rope_parameters"]; newer {
 				olderStyle(config)
 			} else if _, older := config["rope_theta"]; older {

@@ -2,9 +2,11 @@ package arch_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -73,9 +75,14 @@ func (m tiny) write(t *testing.T) string {
 	var list []*tensor.Tensor
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		w := plantest.Weight(rng, name, dtypes[name], 0.15, shapes[name]...)
-		if strings.HasSuffix(name, ".ssm_a") { // decays in F32
+		switch {
+		case strings.HasSuffix(name, ".ssm_a"): // decays in F32
 			for i := 3; i < len(w.Data); i += 4 {
 				w.Data[i] |= 0x80
+			}
+		case strings.HasPrefix(name, "rope_f"): // factors, which are positive
+			for i := range w.Elems() {
+				binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(float32(i+1)))
 			}
 		}
 		list = append(list, w)

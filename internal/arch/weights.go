@@ -15,21 +15,23 @@ import (
 
 // weights finds a file's tensors by their short names and records which were used.
 type weights struct {
-	b     *plan.Builder
-	f     *modelfile.File
-	hub   bool   // names are those of safetensors checkpoints
-	names names  // the architecture's own names
-	base  string // prefix of names
-	apart []string
-	spec  *Spec
-	used  map[string]bool
+	b        *plan.Builder
+	f        *modelfile.File
+	hub      bool   // names are those of safetensors checkpoints
+	names    names  // the architecture's own names
+	base     string // prefix of names
+	headBase string // prefix of the head's name, if it is not in names
+	towers   bool   // the file has other parts than the language model
+	spec     *Spec
+	used     map[string]bool
 
-	embedded plan.Value // what the first layer reads
-
-	layouts map[string]layout                 // of the file's tensors, by short name
-	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
-	parts   map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
-	growth  *tensor.Tensor                    // see grown; nil until it is needed
+	layouts     map[string]layout                 // of the file's tensors, by short name
+	streams     []plan.Value                      // of a residual of several
+	embedded    plan.Value                        // the first layer's input
+	states      map[int]int                       // by layer: the state of its keys and values
+	made        map[*tensor.Tensor]*tensor.Tensor // converted weights
+	parts       map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
+	factorTable *tensor.Tensor                    // see tempered; nil until it is needed
 }
 
 // A rowRange is rows lo to hi of a tensor.
@@ -53,12 +55,16 @@ func (w *weights) rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
-	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, apart: a.apart, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}, parts: map[rowRange]*tensor.Tensor{}}
+	w := &weights{
+		f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, states: map[int]int{},
+		made: map[*tensor.Tensor]*tensor.Tensor{}, parts: map[rowRange]*tensor.Tensor{},
+	}
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
 			w.base = "" // a bare model has no prefix
 		}
+		w.nested()
 	}
 	return w
 }
@@ -150,6 +156,28 @@ func flat(t *tensor.Tensor) *tensor.Tensor {
 	return &v
 }
 
+// ones returns a vector of n ones: the weight of a norm that has none.
+func ones(n int) *tensor.Tensor {
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = 1
+	}
+	return vectorOf("ones", values)
+}
+
+// scalar returns the tensor short.weight of one number, or 1 if GGUF has none.
+func (l layer) scalar(short string) float64 {
+	if !l.hub && !l.has(short) {
+		return 1
+	}
+	t := l.weight(short)
+	values, err := t.Float32s()
+	if err != nil || len(values) != 1 {
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want one number", ErrTensor, t.Name, t.Shape))
+	}
+	return float64(values[0])
+}
+
 // vectorOf returns a vector of those values.
 func vectorOf(name string, values []float32) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(values)}, Data: make([]byte, 0, 4*len(values))}
@@ -238,8 +266,7 @@ func (w *weights) factors(short string, n int) []float64 {
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) &&
-			!(w.hub && slices.ContainsFunc(elsewhere, func(s string) bool { return strings.HasPrefix(t.Name, s) })) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !w.elsewhere(t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
 			left = append(left, t.Name)
 		}
 	}
@@ -252,12 +279,8 @@ func (w *weights) unused(s *Spec) error {
 	return fmt.Errorf("%w: the architecture does not use %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
 }
 
-// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one,
-// or to another part that the program does not contain.
+// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one.
 func (w *weights) predicting(s *Spec, name string) bool {
-	if slices.ContainsFunc(w.apart, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-		return true
-	}
 	prefix := "blk."
 	if w.hub {
 		prefix = w.base + "layers."

@@ -24,11 +24,13 @@ type attentionJob struct {
 	whole   *stepCache // for Bidirectional, else nil
 	kernels *attentionKernels
 	cacheKernels
-	space *attentionSpace
+	rowLoader rowLoader // for Latent
+	space     *attentionSpace
 
-	group int       // query heads per key/value head
-	width int       // length of a row of sums: HeadDim rounded up
-	sinks []float32 // [Heads], or nil
+	group  int       // query heads per key/value head
+	values int       // length of a head's value
+	width  int       // length of a row of sums: values rounded up
+	sinks  []float32 // [Heads], or nil
 
 	lost    []bool // by key/value head and token: the cache cannot represent the key or value
 	anyLost atomic.Bool
@@ -63,7 +65,11 @@ func (attention) pieces(n *plan.Node) int { return groupWidth(n) }
 func (attention) spaces() []*space { return []*space{attentionWork} }
 
 func (attention) moved(e *executable, n *plan.Node) int {
-	tokens := e.batch.Attended(n.Attr.(plan.AttentionAttr).Window) + len(e.batch.Tokens)
+	a := n.Attr.(plan.AttentionAttr)
+	tokens := e.batch.Attended(a.Group())
+	if stores(n) {
+		tokens += len(e.batch.Tokens)
+	}
 	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * tokens)
 	if err != nil {
 		return 0
@@ -71,14 +77,15 @@ func (attention) moved(e *executable, n *plan.Node) int {
 	return size
 }
 
-// groupWidth returns the number of columns of the query heads that share a key/value head.
+// groupWidth returns the number of columns of the result for the query heads that share a key/value
+// head.
 func groupWidth(n *plan.Node) int {
 	a := n.Attr.(plan.AttentionAttr)
-	return a.Heads / a.KVHeads * a.HeadDim
+	return a.Heads / a.KVHeads * a.Values()
 }
 
-// attend returns kernels that store the step's keys and values and then compute attention. Work
-// items are tiles by key/value heads, or their segments if there are too few.
+// attend returns kernels that store the step's keys and values, if n has any, and then compute
+// attention. Work items are tiles by key/value heads, or their segments if there are too few.
 func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
 	sinks, err := floats(n.Weight)
@@ -87,13 +94,15 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 	}
 	j := &attentionJob{
 		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
-		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
+		rowLoader: e.tier.rowLoader(pool.dtype), space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, values: a.Values(), width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
 	heads := func() int { return len(j.tiles) * a.KVHeads }
-	return []kernel{
-		one(j.begin),
-		{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store},
+	ks := []kernel{one(j.begin)}
+	if stores(n) {
+		ks = append(ks, kernel{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store})
+	}
+	ks = append(ks, []kernel{
 		{size: func() int { return max(j.apart, heads()) }, run: j.tilesOrSegments},
 		{size: func() int {
 			if j.apart == 0 {
@@ -101,9 +110,15 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 			}
 			return heads()
 		}, run: j.join},
-		one(j.report),
-	}, nil
+	}...)
+	if stores(n) {
+		ks = append(ks, one(j.report))
+	}
+	return ks, nil
 }
+
+// stores reports whether an attention node has keys and values to store, not queries alone.
+func stores(n *plan.Node) bool { return len(n.In) == 3 }
 
 // begin cuts the step's tokens into tiles and decides whether segments are work items.
 func (j *attentionJob) begin() {
@@ -142,7 +157,7 @@ func (j *attentionJob) past(s int32) past {
 }
 
 func (j *attentionJob) firstVisible(pos int) int {
-	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
+	return j.a.Group().FirstVisible(pos)
 }
 
 // endVisible returns one past the last position that token i of a tile sees.
@@ -160,15 +175,25 @@ func (j *attentionJob) endVisible(tl *tile, i int) int {
 // store writes the keys and values of items lo to hi. Items are ordered by head, then token,
 // because neighboring tokens are neighbors in the pages.
 func (j *attentionJob) store(worker, lo, hi int) {
-	b, half := j.e.batch, j.space.desks[worker].half[:j.a.HeadDim]
 	for i := lo; i < hi; i++ {
 		g, t := i/len(j.e.ids), i%len(j.e.ids)
 		past := j.past(j.e.seq[t])
-		if at := g * j.a.HeadDim; !past.slot(int(b.Positions[t]), g).store(j.kernels, j.e.row(j.n.In[1], t)[at:at+len(half)], j.e.row(j.n.In[2], t)[at:at+len(half)], half) {
+		if !j.e.storeHead(j.n, past.slot(int(j.e.batch.Positions[t]), g), t, &j.space.desks[worker]) {
 			j.lost[i] = true
 			j.anyLost.Store(true)
 		}
 	}
+}
+
+// storeHead stores what token t has for the key/value head of a slot.
+func (e *executable) storeHead(n *plan.Node, at slot, t int, d *attentionDesk) bool {
+	a := n.Attr.(plan.AttentionAttr)
+	part := func(in, dim int) []float32 { return e.row(n.In[in], t)[at.head*dim:][:dim] }
+	if a.Latent {
+		row := append(append(d.row[:0], part(1, a.ValueDim)...), part(2, a.HeadDim-a.ValueDim)...)
+		return at.storeRow(e.tier.attention, row)
+	}
+	return at.store(e.tier.attention, part(1, a.HeadDim), part(2, a.Values()), d.half[:a.HeadDim])
 }
 
 // report marks the sequences whose keys or values the cache cannot represent.
@@ -276,12 +301,12 @@ func expOf(x float32) float32 {
 
 // finish writes the tile's rows of the output.
 func (j *attentionJob) finish(sums *softSums, tl *tile, g int) {
-	n := j.group * j.a.HeadDim
+	n := j.group * j.values
 	for i := range tl.tokens {
 		out := j.e.row(j.n.Out, tl.t0+i)[g*n : (g+1)*n]
 		for h := range j.group {
 			r := i*j.group + h
-			j.kernels.scale(out[h*j.a.HeadDim:(h+1)*j.a.HeadDim], sums.row(r, j.width), 1/sums.total[r])
+			j.kernels.scale(out[h*j.values:(h+1)*j.values], sums.row(r, j.width), 1/sums.total[r])
 		}
 		j.e.wrote(j.n.Out, tl.t0+i, g*n, (g+1)*n)
 	}

@@ -16,12 +16,23 @@ type attentionShape struct {
 	sinks bool
 }
 
+// stored returns the numbers of columns of the two values that a node stores: keys and values, or the
+// two parts of a latent row.
+func (a *attentionShape) stored() (k, v int) {
+	if a.Latent {
+		return a.KVHeads * a.ValueDim, a.KVHeads * (a.HeadDim - a.ValueDim)
+	}
+	return a.KVHeads * a.HeadDim, a.KVHeads * a.Values()
+}
+
 var shapes = []attentionShape{
 	{plan.AttentionAttr{Heads: 8, KVHeads: 2, HeadDim: 32, Scale: 0.2}, false},
 	{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 64, Scale: 0.125, Softcap: 1.5, Window: 270}, true},
 	{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 300}, false},
 	{plan.AttentionAttr{Heads: 5, KVHeads: 5, HeadDim: 96, Scale: 0.1, Window: 40}, false},
 	{plan.AttentionAttr{Heads: 33, KVHeads: 1, HeadDim: 32, Scale: 0.2}, true},
+	{plan.AttentionAttr{Heads: 12, KVHeads: 1, HeadDim: 96, ValueDim: 64, Latent: true, Scale: 0.1}, false},
+	{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 64, ValueDim: 40, Latent: true, Scale: 0.1, Window: 270}, true},
 }
 
 // attendAll attends in steps of that many tokens and returns every token's output. The rig's past
@@ -68,7 +79,8 @@ func TestAttentionBits(t *testing.T) {
 					}
 					return m
 				}
-				q, k, v := rows(a.Heads*a.HeadDim, 1), rows(a.KVHeads*a.HeadDim, 2), rows(a.KVHeads*a.HeadDim, 3)
+				kWidth, vWidth := a.stored()
+				q, k, v := rows(a.Heads*a.HeadDim, 1), rows(kWidth, 2), rows(vWidth, 3)
 				var want [][]float32
 				for _, c := range []struct{ threads, tokens, pageTokens int }{
 					{1, positions, 32}, {1, 1, 32}, {3, 1, 16}, {2, 7, 32}, {4, 64, 5}, {9, 33, 48},

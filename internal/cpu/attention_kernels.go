@@ -174,13 +174,14 @@ func weightedScaled(sum, weight []float32, rows, width int, v *stretch, dim int)
 	var value [cacheBlock]float32
 	scales := words[uint16](v.scales)
 	for lo := 0; lo < dim; lo += cacheBlock {
+		part := value[:min(cacheBlock, dim-lo)]
 		for p := range v.n {
-			loadBytes(value[:], v.numbers, p*v.width+lo)
+			loadBytes(part, v.numbers, p*v.width+lo)
 			scale := tensor.F16ToF32(scales[(p*v.width+lo)/cacheBlock])
-			for i := range value {
-				value[i] *= scale
+			for i := range part {
+				part[i] *= scale
 			}
-			addWeighted(sum[lo:], weight[p:], rows, width, value[:])
+			addWeighted(sum[lo:], weight[p:], rows, width, part)
 		}
 	}
 }

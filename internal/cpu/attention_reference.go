@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A headContext is what one head of a token attends to: n positions with their keys and values
-// [headDim], each valid until the next call.
+// A headContext is what one head of a token attends to: n positions with their keys [headDim] and
+// values [valueLen], each valid until the next call.
 type headContext struct {
 	n          int
 	key, value func(i int) []float32
@@ -20,7 +20,7 @@ type headContext struct {
 // writes how far a correct executor may be from it; qBound is the bound of q, or nil.
 func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
-	grain := make([]float64, len(out))
+	grain := make([]float64, max(len(out), a.HeadDim))
 	query, weights, values, steps := s.halves()
 	for p := range scores {
 		var score, squares, size float64
@@ -34,8 +34,8 @@ func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionA
 		if bound != nil {
 			storedErrors(grain, key, s.cache)
 			var kept, most float64
-			for i, g := range grain {
-				g *= math.Abs(float64(q[i]))
+			for i := range key {
+				g := grain[i] * math.Abs(float64(q[i]))
 				kept += g * g
 				most = max(most, g)
 			}
@@ -148,29 +148,30 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		return nil, err
 	}
 	store := one(func() {
-		e.reach(pool.pagePool)
-		half := make([]uint16, a.HeadDim)
+		if e.reach(pool.pagePool); !stores(n) {
+			return
+		}
+		desk := &attentionDesk{half: make([]uint16, a.HeadDim)}
 		for t, s := range e.seq {
 			past := e.past(pool, s)
 			for g := range a.KVHeads {
-				k, v := e.row(n.In[1], t)[g*a.HeadDim:][:a.HeadDim], e.row(n.In[2], t)[g*a.HeadDim:][:a.HeadDim]
-				if !past.slot(int(e.batch.Positions[t]), g).store(e.tier.attention, k, v, half) && e.overflow[s] < 0 {
+				if !e.storeHead(n, past.slot(int(e.batch.Positions[t]), g), t, desk) && e.overflow[s] < 0 {
 					e.overflow[s] = n.Layer
 				}
 			}
 		}
 	})
 	return []kernel{store, {size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
-		row := make([]float32, a.HeadDim)
+		row := make([]float32, max(a.HeadDim, a.Values()))
 		for t := lo; t < hi; t++ {
 			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
-			first := plan.Group{Window: a.Window}.FirstVisible(pos)
+			first := a.Group().FirstVisible(pos)
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
 				s := headContext{
 					n: pos + 1 - first, cache: pool.dtype,
-					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row) },
-					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row) },
+					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row[:a.HeadDim]) },
+					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row[:a.Values()]) },
 				}
 				if sinks != nil {
 					s.sink = &sinks[h]
@@ -183,11 +184,11 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 
 // attendHead computes head h of token t of n on s.
 func (e *executable) attendHead(n *plan.Node, t, h int, s *headContext, a *plan.AttentionAttr) {
-	head := func(x []float32) []float32 {
+	head := func(x []float32, dim int) []float32 {
 		if x == nil {
 			return nil
 		}
-		return x[h*a.HeadDim:][:a.HeadDim]
+		return x[h*dim:][:dim]
 	}
-	s.attend(head(e.row(n.Out, t)), head(e.bound(n.Out, t)), head(e.row(n.In[0], t)), head(e.bound(n.In[0], t)), a)
+	s.attend(head(e.row(n.Out, t), a.Values()), head(e.bound(n.Out, t), a.Values()), head(e.row(n.In[0], t), a.HeadDim), head(e.bound(n.In[0], t), a.HeadDim), a)
 }

@@ -3,11 +3,17 @@ package cpu
 import "math"
 
 // queries writes the tile's queries of key/value head g to the desk, scaled and transposed: column
-// i*group+h is query h of token i.
+// i*group+h is query h of token i. With keys as rows, queries are rows, too.
 func (j *attentionJob) queries(d *attentionDesk, tl *tile, g int) {
 	dim, rows, scale := j.a.HeadDim, tl.tokens*j.group, float32(j.a.Scale)
 	row := func(r int) []float32 {
 		return j.e.row(j.n.In[0], tl.t0+r/j.group)[(g*j.group+r%j.group)*dim:][:dim]
+	}
+	if j.a.Latent {
+		for r := range rows {
+			j.kernels.scale(d.q[r*rowStride(dim):][:dim], row(r), scale)
+		}
+		return
 	}
 	r := 0
 	for ; r+4 <= rows; r += 4 {
@@ -31,9 +37,8 @@ func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
-	// The last token to see position p is at p+Window-1.
-	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
-		to = j.a.Window - after
+	for to > from && j.firstVisible(tl.pos+to-1) >= lo+contextSegment {
+		to--
 	}
 	return from, to
 }
@@ -56,6 +61,11 @@ func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part 
 
 	begin := segment * contextSegment
 	for at := firstLo; at < lastHi; at += d.at.n {
+		if j.a.Latent {
+			d.at.values(&tl.past, g, begin+at, begin+lastHi)
+			j.scoreRows(d, d.q[from*j.group*rowStride(j.a.HeadDim):], d.score[from*j.group*scoreStride+at:], (to-from)*j.group)
+			continue
+		}
 		d.at.keys(&tl.past, g, begin+at, begin+lastHi)
 		if beyond := at + tl.past.lead() - lastHi; beyond >= 0 {
 			d.at.next, _, _ = tl.past.slot(begin+min(firstLo+beyond, lastHi-1), g).value()
@@ -129,7 +139,7 @@ func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, t
 		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {
 			d.at.next, _, _ = tl.past.slot(pos, g).key()
 		}
-		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.a.HeadDim)
+		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.values)
 	}
 }
 
@@ -151,7 +161,7 @@ func (s *stretch) keys(p *past, g, pos, end int) {
 func (s *stretch) values(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, _ = at.value()
-	s.width = at.state.HeadDim
+	s.width = at.row
 	s.n = min(end-pos, p.pageTokens-at.at)
 	s.next = s.numbers
 	if pos += p.lead(); pos < end {

@@ -19,8 +19,8 @@ const (
 // tileTokens returns the largest number of tokens in a tile.
 func tileTokens(group int) int { return max(1, attentionRows/group) }
 
-// headWidth returns the length of a head rounded up to what kernels write.
-func headWidth(a *plan.AttentionAttr) int { return (a.HeadDim + headUnit - 1) / headUnit * headUnit }
+// headWidth returns the length of a head's value rounded up to what kernels write.
+func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
 
 // softSums are the rows of a partial softmax: total is the sum of exp(score - top), and sum the sum
 // of the values with these weights.
@@ -58,12 +58,18 @@ type attentionSpace struct {
 
 // An attentionDesk is the scratch memory of one worker.
 type attentionDesk struct {
-	q     []float32 // [headDim, rows] queries, scaled
+	q     []float32 // [headDim, rows] queries, scaled; for Latent [rows, rowStride(headDim)]
 	score []float32 // [rows, scoreStride]
 	part  softSums  // current segment
 	sums  softSums  // segments so far
 	half  []uint16  // [headDim]
 	at    stretch
+
+	// For Latent.
+	row   []float32 // [headDim] a key
+	keys  []float32 // [dotRows, rowStride(headDim)] some keys of a stretch
+	dots  []float32 // [dotTokens, dotRows] scores
+	block []byte    // a key in the format of a file
 }
 
 // attentionWork is the space of a program's attention nodes.
@@ -78,7 +84,7 @@ var attentionWork = &space{
 
 // attentionSizes are the sizes of an attentionSpace.
 type attentionSizes struct {
-	tiles, rows, queries, sums, dim, slots, kept int
+	tiles, rows, queries, sums, dim, latent, slots, kept int
 }
 
 // attentionRoom returns the sizes that the attention nodes of p need for any step within lim.
@@ -95,6 +101,10 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 		z.tiles = max(z.tiles, min(lim.Tokens, lim.Tokens/tokens+lim.Seqs))
 		z.rows = max(z.rows, tokens*group)
 		z.queries = max(z.queries, tokens*group*a.HeadDim)
+		if a.Latent {
+			z.queries = max(z.queries, tokens*group*rowStride(a.HeadDim))
+			z.latent = max(z.latent, a.HeadDim)
+		}
 		z.sums = max(z.sums, tokens*group*width)
 		z.dim = max(z.dim, a.HeadDim)
 		if workers == 1 {
@@ -117,8 +127,14 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 func (z attentionSizes) bytes(workers int) int {
 	const float, half = 4, 2
 	desk := float*(z.queries+z.rows*scoreStride+2*(2*z.rows+z.sums)) + half*z.dim
+	if z.latent > 0 {
+		desk += float*(z.latent+dotRows*(rowStride(z.latent)+dotTokens)) + blockBytes(z.latent)
+	}
 	return workers*desk + float*(2*z.slots+z.kept)
 }
+
+// blockBytes returns the size of a key of dim elements in a file's Q8_0.
+func blockBytes(dim int) int { return dim / cacheBlock * (2 + cacheBlock) }
 
 func newAttentionSpace(z attentionSizes, workers int) *attentionSpace {
 	s := &attentionSpace{desks: make([]attentionDesk, workers), tiles: make([]tile, 0, z.tiles), slots: newSoftSums(z.slots, z.kept)}
@@ -126,6 +142,11 @@ func newAttentionSpace(z attentionSizes, workers int) *attentionSpace {
 		s.desks[i] = attentionDesk{
 			q: make([]float32, z.queries), score: make([]float32, z.rows*scoreStride),
 			part: newSoftSums(z.rows, z.sums), sums: newSoftSums(z.rows, z.sums), half: make([]uint16, z.dim),
+		}
+		if z.latent > 0 {
+			d := &s.desks[i]
+			d.row, d.keys = make([]float32, 0, z.latent), make([]float32, dotRows*rowStride(z.latent))
+			d.dots, d.block = make([]float32, dotTokens*dotRows), make([]byte, blockBytes(z.latent))
 		}
 	}
 	return s

@@ -325,7 +325,9 @@ type attentionRig struct {
 
 func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShape, lim plan.Limits) *attentionRig {
 	t.Helper()
-	d := &tensor.Tensor{Name: "w", DType: tensor.Q8_0, Shape: []int{a.KVHeads * a.HeadDim, a.Heads * a.HeadDim}}
+	k, v := a.stored()
+	wk := &tensor.Tensor{Name: "k", DType: tensor.Q8_0, Shape: []int{k, a.Heads * a.HeadDim}}
+	wv := &tensor.Tensor{Name: "v", DType: tensor.Q8_0, Shape: []int{v, a.Heads * a.HeadDim}}
 	size := func(w *tensor.Tensor) *tensor.Tensor {
 		n, err := w.DType.Size(w.Shape[0] * w.Shape[1])
 		if err != nil {
@@ -334,7 +336,8 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 		w.Data = make([]byte, n)
 		return w
 	}
-	size(d)
+	size(wk)
+	size(wv)
 	var sinks *tensor.Tensor
 	if a.sinks {
 		sinks = &tensor.Tensor{Name: "sinks", DType: tensor.F32, Shape: []int{a.Heads}, Data: make([]byte, 4*a.Heads)}
@@ -344,13 +347,20 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 	}
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(size(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{2, a.Heads * a.HeadDim}}))
+		last := x
 		for i := range layers {
 			b.Layer(i)
-			k, v := b.Linear(x, d, nil), b.Linear(x, d, nil)
-			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window})
-			x = b.Attention(x, k, v, sinks, st, a.AttentionAttr)
+			k, v := b.Linear(x, wk, nil), b.Linear(x, wv, nil)
+			state := plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window}
+			if a.Latent {
+				state.ValueDim = 0
+				last = b.LatentAttention(x, k, v, sinks, b.State(state), a.AttentionAttr)
+				continue
+			}
+			x = b.Attention(x, k, v, sinks, b.State(state), a.AttentionAttr)
+			last = x
 		}
-		y := b.Pick(x)
+		y := b.Pick(last)
 		b.Output(y, y)
 	})
 	if err != nil {
@@ -406,6 +416,10 @@ func (r *attentionRig) set(tokens, end int) {
 		for pos := range end {
 			for g := range pool.state.KVHeads {
 				k, v := noise[rng.IntN(len(noise)-d):], noise[rng.IntN(len(noise)-d):]
+				if pool.keysOnly() {
+					past.slot(pos, g).storeRow(r.tier.attention, k[:d])
+					continue
+				}
 				past.slot(pos, g).store(r.tier.attention, k[:d], v[:d], half)
 			}
 		}
@@ -413,7 +427,11 @@ func (r *attentionRig) set(tokens, end int) {
 }
 
 func benchmarkAttention(b *testing.B, tokens, end, layers int) {
-	a := attentionShape{AttentionAttr: plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: 64, Scale: 0.125}}
+	benchmarkShape(b, plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: 64, Scale: 0.125}, tokens, end, layers)
+}
+
+func benchmarkShape(b *testing.B, attr plan.AttentionAttr, tokens, end, layers int) {
+	a := attentionShape{AttentionAttr: attr}
 	for _, d := range cacheTypes {
 		for _, tr := range tiers() {
 			for _, threads := range []int{1, 2} {
@@ -426,9 +444,9 @@ func benchmarkAttention(b *testing.B, tokens, end, layers int) {
 					r.set(tokens, end)
 					bytes, products := 0, 0
 					for i := range tokens {
-						products += 2 * (end - i) * a.Heads * a.HeadDim
+						products += (end - i) * a.Heads * (a.HeadDim + a.Values())
 					}
-					if bytes = end * 2 * a.KVHeads * a.HeadDim; d == tensor.Q8_0 {
+					if bytes = end * r.pools[0].state.Width(); d == tensor.Q8_0 {
 						bytes = bytes * 34 / 32
 					} else {
 						bytes *= map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2}[d]
@@ -480,7 +498,14 @@ func BenchmarkAttentionKernels(b *testing.B) {
 }
 
 // The past of all layers together exceeds the caches.
-func BenchmarkAttentionDecode512(b *testing.B)       { benchmarkAttention(b, 1, 512, 64) }
-func BenchmarkAttentionDecode8192(b *testing.B)      { benchmarkAttention(b, 1, 8192, 6) }
+func BenchmarkAttentionDecode512(b *testing.B)  { benchmarkAttention(b, 1, 512, 64) }
+func BenchmarkAttentionDecode8192(b *testing.B) { benchmarkAttention(b, 1, 8192, 6) }
+
+// The shape of DeepSeek-V2-Lite: 16 heads share a row.
+func BenchmarkLatentDecode8192(b *testing.B)      { benchmarkShape(b, latentLite, 1, 8192, 6) }
+func BenchmarkLatentPrefillFrom3840(b *testing.B) { benchmarkShape(b, latentLite, 256, 4096, 1) }
+
+var latentLite = plan.AttentionAttr{Heads: 16, KVHeads: 1, HeadDim: 576, ValueDim: 512, Latent: true, Scale: 0.1}
+
 func BenchmarkAttentionPrefill(b *testing.B)         { benchmarkAttention(b, 256, 256, 2) }
 func BenchmarkAttentionPrefillFrom3840(b *testing.B) { benchmarkAttention(b, 256, 4096, 1) }

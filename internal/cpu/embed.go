@@ -19,16 +19,23 @@ func (o embed) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 // and a row is collected first. Other tables are read in the file's layout.
 func (embed) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
-	packed := e.weights[n.Weight]
+	packed, from, to := e.weights[n.Weight], 0, n.Weight.RowBytes()
+	if a, ok := n.Attr.(plan.EmbedAttr); ok {
+		blocks := n.Weight.DType.BlockLen()
+		from, to = a.First/blocks*n.Weight.DType.BlockBytes(), (a.First+a.Columns)/blocks*n.Weight.DType.BlockBytes()
+	}
 	return []kernel{{size: func() int { return e.size(n.Out) }, grain: 16, run: func(worker, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			y, id := e.row(n.Out, r), int(e.ids[r])
+			if id >= w.Rows() { // only a part's table has fewer rows than the vocabulary
+				id = 0
+			}
 			if packed == nil {
-				dequantize(y, w.Row(id))
+				dequantize(y, w.Row(id)[from:to])
 			} else {
 				row := e.desks[worker].embedding[:packed.blocks*packed.format.bytes]
 				packed.row(row, id)
-				dequantize(y, row)
+				dequantize(y, row[from:to])
 			}
 			e.wrote(n.Out, r, 0, len(y))
 		}

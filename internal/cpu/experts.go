@@ -31,10 +31,13 @@ func (o experts) read(e *executable, n *plan.Node, w *plan.Weight) int {
 // has chosen, for all tokens that have chosen it. So a step reads the weights that it needs once,
 // and even one token has work for all workers.
 type mixture struct {
-	e     *executable
-	n     *plan.Node
-	used  int
-	space *expertSpace
+	e      *executable
+	n      *plan.Node
+	used   int
+	before bool // weights multiply inputs
+	space  *expertSpace
+
+	experts int // without identities
 
 	router         *router
 	unit           *unit
@@ -49,13 +52,13 @@ type mixture struct {
 func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
 	a := n.Attr.(plan.ExpertsAttr)
-	choice, err := floats(n.Bias)
+	r, err := routerOf(n)
 	if err != nil {
 		return nil, err
 	}
 	m := &mixture{
-		e: e, n: n, used: a.Route.Used, space: e.space(expertWork).(*expertSpace),
-		router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU), ungated: a.Ungated(),
+		e: e, n: n, used: a.Route.Used, before: a.Route.Before, space: e.space(expertWork).(*expertSpace), experts: len(a.Gate),
+		router: r, unit: e.tier.unit(a.GLU), ungated: a.Ungated(),
 	}
 	for _, w := range []struct {
 		to           **expertWeights
@@ -74,7 +77,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 				m.router.route(&m.space.desks[worker], e.row(n.In[1], t), m.space.chosen[at:at+m.used], m.space.weights[at:at+m.used])
 			}
 		}},
-		one(func() { m.space.group(rows()*m.used, m.used) }),
+		one(func() { m.space.group(rows()*m.used, m.used, len(a.Gate)) }),
 		{size: func() int {
 			if m.space.shared == 0 {
 				return 0
@@ -153,8 +156,12 @@ func (m *mixture) hide(d *desk, expert int32, i int) {
 	for r := range tokens {
 		clear(g)
 		clear(u)
-		m.gate.add(g, 1, d.totals[0], expert, i, r, tokens)
-		m.up.add(u, 1, upTotals, expert, i, r, tokens)
+		in := float32(1)
+		if m.before {
+			in = m.space.weight[first+r]
+		}
+		m.gate.add(g, in, d.totals[0], expert, i, r, tokens)
+		m.up.add(u, in, upTotals, expert, i, r, tokens)
 		h := m.hidden.from(first + r)
 		if m.hidden.floats != nil {
 			m.unit.apply(h.floats[lo:lo+rows], g, u, &d.unit)
@@ -178,15 +185,24 @@ func (m *mixture) combine(d *desk, i int) {
 		y := m.e.row(m.n.Out, t)[lo : lo+rows]
 		clear(y)
 		for c := t * m.used; c < (t+1)*m.used; c++ {
-			expert := m.space.chosen[c]
+			expert, out := m.space.chosen[c], m.space.weights[c]
+			if int(expert) >= m.experts {
+				for j, v := range m.e.row(m.n.In[2], t)[lo : lo+rows] {
+					y[j] += float32(out * v)
+				}
+				continue
+			}
+			if m.before {
+				out = 1
+			}
 			first, tokens := m.space.tokens(expert)
-			m.down.add(y, m.space.weights[c], d.places[first*tileRows:], expert, i, int(m.space.place[c])-first, tokens)
+			m.down.add(y, out, d.places[first*tileRows:], expert, i, int(m.space.place[c])-first, tokens)
 		}
 		m.e.wrote(m.n.Out, t, lo, lo+rows)
 	}
 }
 
-// expertWeights are the weights of one kind for all experts, and their biases.
+// expertWeights are the weights of one kind for all experts, and their biases, or those of all heads.
 type expertWeights struct {
 	e          *executable
 	rows, cols int
@@ -277,6 +293,13 @@ func (w *expertWeights) add(y []float32, by float32, totals []float32, expert in
 		for j, v := range from {
 			part[j] += float32(by * (v + bias[g+j]))
 		}
+	}
+}
+
+// write sets y to the result of a tile for row r of tokens, without a bias.
+func (w *expertWeights) write(y, totals []float32, r, tokens int) {
+	for g := 0; g < len(y); g += w.lanes {
+		copy(y[g:min(len(y), g+w.lanes)], totals[g*tokens+r*w.lanes:])
 	}
 }
 

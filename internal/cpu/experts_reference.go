@@ -10,13 +10,13 @@ import (
 // reference computes every token by itself.
 func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.ExpertsAttr)
-	choice, err := floats(n.Bias)
+	r, err := routerOf(n)
 	if err != nil {
 		return nil, err
 	}
-	r, f := router{a: a.Route, bias: choice}, unitOf(a.GLU)
+	f := unitOf(a.GLU)
 	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(_, lo, hi int) {
-		desk := newRouteDesk(len(a.Gate), a.Route.Groups)
+		desk := newRouteDesk(len(a.Gate)+a.Identity, a.Route.Groups)
 		chosen, weights := make([]int32, a.Route.Used), make([]float32, a.Route.Used)
 		for t := lo; t < hi; t++ {
 			x, y, bound := e.row(n.In[0], t), e.row(n.Out, t), e.bound(n.Out, t)
@@ -25,7 +25,14 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			logits := e.row(n.In[1], t)
 			r.route(&desk, logits, chosen, weights)
 			for k, i := range chosen {
-				d, off, err := e.expert(&a, int(i), f, x, e.bound(n.In[0], t), bound != nil)
+				d, off, err := x, e.bound(n.In[0], t), error(nil)
+				if int(i) < len(a.Gate) {
+					in := float32(1)
+					if a.Route.Before {
+						in, weights[k] = weights[k], 1
+					}
+					d, off, err = e.expert(&a, int(i), f, in, x, off, bound != nil)
+				}
 				if err != nil {
 					panic(err) // becomes the step's error
 				}
@@ -33,7 +40,7 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 					y[j] += weights[k] * v
 				}
 				for j := range bound {
-					part := math.Abs(float64(weights[k])) * (float64(off[j]) + 2*roundings*math.Abs(float64(d[j])))
+					part := math.Abs(float64(weights[k])) * (at(off, j) + 2*roundings*math.Abs(float64(d[j])))
 					bound[j] += float32(part + roundings*math.Abs(float64(y[j])))
 				}
 			}
@@ -47,9 +54,9 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// expert returns expert i's result for x and, if bounds is true, its bounds. xBound are the bounds
-// of x, or nil.
-func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64) float64, x, xBound []float32, bounds bool) (y, bound []float32, err error) {
+// expert returns expert i's result for x times in and, if bounds is true, its bounds. xBound are the
+// bounds of x, or nil.
+func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64) float64, in float32, x, xBound []float32, bounds bool) (y, bound []float32, err error) {
 	list := func(all []*tensor.Tensor) *tensor.Tensor {
 		if len(all) == 0 {
 			return nil
@@ -65,6 +72,16 @@ func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64)
 		return nil, nil, err
 	}
 	h := make([]float32, len(gate))
+	if in != 1 {
+		for j := range h {
+			for _, v := range [][]float32{gate, up} {
+				v[j] *= in
+			}
+			for _, v := range [][]float32{gateBound, upBound} {
+				v[j] = v[j]*float32(math.Abs(float64(in))) + roundings*float32(math.Abs(float64(gate[j])+math.Abs(float64(up[j]))))
+			}
+		}
+	}
 	for j := range h {
 		h[j] = float32(f(float64(gate[j]), float64(up[j])))
 	}

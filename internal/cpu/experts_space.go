@@ -34,10 +34,11 @@ type expertSpace struct {
 	weights []float32 // [T, Used]
 	place   []int32   // [T, Used]
 	token   []int32   // by place
+	weight  []float32 // by place
 	start   []int32   // [experts+1] first place of each expert
 	next    []int32   // [experts]
-	active  []int32   // experts with tokens, in order
-	shared  int       // number of places of experts with several tokens
+	active  []int32   // experts with tokens, in order, without identities
+	shared  int       // number of places of these experts with several tokens
 
 	// The first expert of active, for workers that prefetch while others still compute.
 	first atomic.Int32
@@ -68,7 +69,7 @@ func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) 
 			continue
 		}
 		choices, d, ffn := lim.Size(p.Shapes[p.Nodes[i].Out][0])*a.Route.Used, a.Gate[0].Cols(), a.Down[0].Cols()
-		z.experts, z.groups, z.choices = max(z.experts, len(a.Gate)), max(z.groups, a.Route.Groups), max(z.choices, choices)
+		z.experts, z.groups, z.choices = max(z.experts, len(a.Gate)+a.Identity), max(z.groups, a.Route.Groups), max(z.choices, choices)
 		records, floats := b.reads(&p.Nodes[i], lim)
 		if records {
 			z.inRec = max(z.inRec, choices*recordStride(d))
@@ -87,13 +88,13 @@ func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) 
 
 func (z expertSizes) bytes(workers int) int {
 	desk := (2*8+2)*z.experts + 8*z.groups
-	return workers*desk + 4*(4*z.choices+3*z.experts+1+z.in+z.hidden) + z.inRec + z.hiddenRec
+	return workers*desk + 4*(5*z.choices+3*z.experts+1+z.in+z.hidden) + z.inRec + z.hiddenRec
 }
 
 func newExpertSpace(z expertSizes, workers int) *expertSpace {
 	s := &expertSpace{
 		desks:  make([]routeDesk, workers),
-		chosen: make([]int32, z.choices), weights: make([]float32, z.choices), place: make([]int32, z.choices), token: make([]int32, z.choices),
+		chosen: make([]int32, z.choices), weights: make([]float32, z.choices), place: make([]int32, z.choices), token: make([]int32, z.choices), weight: make([]float32, z.choices),
 		start: make([]int32, z.experts+1), next: make([]int32, z.experts), active: make([]int32, 0, z.experts),
 		in: make([]float32, z.in), hidden: make([]float32, z.hidden), inRec: make([]byte, z.inRec), hiddenRec: make([]byte, z.hiddenRec),
 	}
@@ -103,8 +104,9 @@ func newExpertSpace(z expertSizes, workers int) *expertSpace {
 	return s
 }
 
-// group assigns places to the first choices; each token has used of them.
-func (s *expertSpace) group(choices, used int) {
+// group assigns places to the first choices; each token has used of them. Experts from identity on
+// are identities.
+func (s *expertSpace) group(choices, used, identity int) {
 	clear(s.start)
 	for _, e := range s.chosen[:choices] {
 		s.start[e+1]++
@@ -112,10 +114,10 @@ func (s *expertSpace) group(choices, used int) {
 	s.active, s.shared = s.active[:0], 0
 	for e := range s.next {
 		n := s.start[e+1]
-		if n > 0 {
+		if n > 0 && e < identity {
 			s.active = append(s.active, int32(e))
 		}
-		if n > 1 {
+		if n > 1 && e < identity {
 			s.shared += int(n)
 		}
 		s.start[e+1] += s.start[e]
@@ -125,7 +127,7 @@ func (s *expertSpace) group(choices, used int) {
 		s.first.Store(s.active[0])
 	}
 	for i, e := range s.chosen[:choices] {
-		s.place[i], s.token[s.next[e]] = s.next[e], int32(i/used)
+		s.place[i], s.token[s.next[e]], s.weight[s.next[e]] = s.next[e], int32(i/used), s.weights[i]
 		s.next[e]++
 	}
 }

@@ -17,13 +17,13 @@ func TestGroupGivesPlaces(t *testing.T) {
 		n, tokens := 1+rng.IntN(12), rng.IntN(40)
 		used := 1 + rng.IntN(n)
 		s := newExpertSpace(expertSizes{experts: n + rng.IntN(3), choices: 40 * n}, 1)
-		s.group(0, used) // from an earlier step
+		s.group(0, used, n) // from an earlier step
 		for tok := range tokens {
 			for k, e := range rng.Perm(n)[:used] {
 				s.chosen[tok*used+k] = int32(e)
 			}
 		}
-		s.group(tokens*used, used)
+		s.group(tokens*used, used, n)
 		next, shared := 0, 0
 		for _, e := range s.active {
 			first, count := s.tokens(e)
@@ -59,7 +59,7 @@ func TestExpertRoom(t *testing.T) {
 		lim := plantest.LimitsFor(p, tokens, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: activations})
 		z := New(workers).expertRoom(p, &lim)
 		s := newExpertSpace(z, workers)
-		n := 4*(len(s.chosen)+len(s.weights)+len(s.place)+len(s.token)+len(s.start)+len(s.next)+cap(s.active)+len(s.in)+len(s.hidden)) + len(s.inRec) + len(s.hiddenRec)
+		n := 4*(len(s.chosen)+len(s.weights)+len(s.place)+len(s.token)+len(s.weight)+len(s.start)+len(s.next)+cap(s.active)+len(s.in)+len(s.hidden)) + len(s.inRec) + len(s.hiddenRec)
 		for _, d := range s.desks {
 			n += 8*(len(d.scores)+len(d.choice)+len(d.groups)) + len(d.out) + len(d.counted)
 		}

@@ -22,11 +22,14 @@ const cacheBlock = 32
 // so that neighbors in memory are positions for products of queries and keys, and elements of the
 // head for sums of values. A Q8_0 cache has signed bytes; each 32 along a head have a float16
 // scale. The other formats have no scales. The numbers of an exact state are F32 with any cache.
+//
+// A state with keys only has its keys where others have values, as rows.
 type kvPool struct {
 	*pagePool
 	dtype      tensor.DType
 	pageTokens int
 	size       int // bytes per value, without scales
+	row        int // length of a head's row: of its value or, without values, of its key
 
 	keyScales, values, valueScales int // offsets in a page
 }
@@ -48,7 +51,12 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
 	k := &kvPool{pagePool: pages, dtype: pages.state.Format(l.Cache), pageTokens: l.PageTokens}
 	s := &k.state
-	keys, values, scale := k.pageTokens*s.KVHeads*s.HeadDim, k.pageTokens*s.KVHeads*s.ValueDim, 0
+	k.row = s.ValueDim
+	keys, scale := k.pageTokens*s.KVHeads*s.HeadDim, 0
+	if k.keysOnly() {
+		k.row, keys = s.HeadDim, 0
+	}
+	values := k.pageTokens * s.KVHeads * k.row
 	switch k.dtype {
 	case tensor.F32:
 		k.size = 4
@@ -63,6 +71,9 @@ func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
 	return k
 }
 
+// keysOnly reports whether the state has keys only.
+func (k *kvPool) keysOnly() bool { return k.state.ValueDim == 0 }
+
 // words returns the bytes b as a slice of T.
 func words[T float32 | uint16 | int8](b []byte) []T {
 	var v T
@@ -76,15 +87,19 @@ type slot struct {
 	at, head int
 }
 
-// key and value return the slot's numbers, whose distance is apart, and their scales.
+// key and value return the slot's numbers, whose distance is apart, and their scales. They are the
+// same if there are only keys.
 func (s slot) key() (numbers, scales []byte, apart int) {
+	if s.keysOnly() {
+		return s.value()
+	}
 	d, n := s.state.HeadDim, s.pageTokens
 	return s.page[(s.head*d*n+s.at)*s.size : s.keyScales],
 		s.page[s.keyScales:s.values][min(s.values-s.keyScales, (s.head*(d/cacheBlock)*n+s.at)*2):], n
 }
 
 func (s slot) value() (numbers, scales []byte, apart int) {
-	d, row := s.state.ValueDim, s.head*s.pageTokens+s.at
+	d, row := s.row, s.head*s.pageTokens+s.at
 	return s.page[s.values+row*d*s.size : s.valueScales],
 		s.page[s.valueScales:s.bytes][min(s.bytes-s.valueScales, row*(d/cacheBlock)*2):], 1
 }
@@ -94,29 +109,39 @@ func (s slot) value() (numbers, scales []byte, apart int) {
 // scratch memory.
 func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bool {
 	keys, keyScales, apart := s.key()
-	values, valueScales, _ := s.value()
+	kept := true
 	switch s.dtype {
 	case tensor.F32:
 		keys := words[float32](keys)
 		for i, x := range k {
 			keys[i*apart] = x
 		}
-		copy(words[float32](values), v)
-		return true
 	case tensor.F16:
 		halves := words[uint16](keys)
 		kernels.halve(half, k)
-		ok := holds(half, k)
+		kept = holds(half, k)
 		for i, h := range half {
 			halves[i*apart] = h
 		}
-		halves = words[uint16](values)[:len(v)]
-		kernels.halve(halves, v)
-		return holds(halves, v) && ok
 	default:
-		kept := quantizeHead(words[int8](keys), words[uint16](keyScales), apart, k)
-		return quantizeHead(words[int8](values), words[uint16](valueScales), 1, v) && kept
+		kept = quantizeHead(words[int8](keys), words[uint16](keyScales), apart, k)
 	}
+	return s.storeRow(kernels, v) && kept
+}
+
+// storeRow is like store for a row: a value or, if there are only keys, a key.
+func (s slot) storeRow(kernels *attentionKernels, x []float32) bool {
+	numbers, scales, _ := s.value()
+	switch s.dtype {
+	case tensor.F32:
+		copy(words[float32](numbers), x)
+		return true
+	case tensor.F16:
+		halves := words[uint16](numbers)[:len(x)]
+		kernels.halve(halves, x)
+		return holds(halves, x)
+	}
+	return quantizeHead(words[int8](numbers), words[uint16](scales), 1, x)
 }
 
 const halfInf = 0x7c00 // float16 without the sign
@@ -171,7 +196,8 @@ func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 	return ok
 }
 
-// floatKey and floatValue write the stored key [headDim] or value [valueDim] to x.
+// floatKey and floatValue write the stored key [headDim] or value [valueDim] to x. Without values,
+// floatValue writes the beginning of the key.
 func (s slot) floatKey(x []float32) []float32   { return s.load(x, slot.key) }
 func (s slot) floatValue(x []float32) []float32 { return s.load(x, slot.value) }
 

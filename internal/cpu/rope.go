@@ -28,7 +28,8 @@ func (rope) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 		rotate(y, x, rotations.cos[at:at+rotations.width], rotations.sin[at:at+rotations.width], &a)
 		if a.Dims < a.HeadDim {
 			for h := 0; h < len(x); h += a.HeadDim {
-				copy(y[h+a.Dims:h+a.HeadDim], x[h+a.Dims:])
+				copy(y[h:h+a.First], x[h:])
+				copy(y[h+a.First+a.Dims:h+a.HeadDim], x[h+a.First+a.Dims:])
 			}
 		}
 		e.wrote(n.Out, t, 0, len(y))
@@ -42,7 +43,7 @@ func (rope) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			x, y := e.row(n.In[0], t), e.row(n.Out, t)
 			copy(y, x)
 			freqs := a.Frequencies(nil, e.batch.Length(int(e.seq[t]), t))
-			for h := 0; h < len(x); h += a.HeadDim {
+			for h := a.First; h < len(x); h += a.HeadDim {
 				for i, f := range freqs {
 					sin, cos := math.Sincos(float64(e.batch.Positions[t]) * f)
 					p, q := h+i, h+i+a.Dims/2
@@ -64,7 +65,7 @@ func (rope) bound(e *executable, n *plan.Node) (func(r int), error) {
 		for i := range to {
 			to[i] = float32(at(in, i))
 		}
-		for h := 0; h < len(x); h += a.HeadDim {
+		for h := a.First; h < len(x); h += a.HeadDim {
 			for i := range a.Dims / 2 {
 				p, q := h+i, h+i+a.Dims/2
 				if a.Interleaved {
@@ -126,8 +127,8 @@ func (t *rotations) set(token int, position float64, frequencies []float64, a *p
 }
 
 func rotateGeneric(y, x, cos, sin []float32, a *plan.RopeAttr) {
-	for h := 0; h < len(x); h += a.HeadDim {
-		x, y := x[h:h+a.HeadDim], y[h:h+a.HeadDim]
+	for h := a.First; h < len(x); h += a.HeadDim {
+		x, y := x[h:h+a.Dims], y[h:h+a.Dims]
 		if a.Interleaved {
 			for i := 0; i < len(cos); i += 2 {
 				u, v := x[i], x[i+1]

@@ -9,8 +9,20 @@ import (
 
 // A router chooses a token's experts.
 type router struct {
-	a    plan.RouteAttr
-	bias []float32 // [experts], or nil
+	a      plan.RouteAttr
+	bias   []float32 // [experts], or nil
+	scales []float32 // [experts], or nil: multiply the weights
+}
+
+// routerOf returns the router of a node.
+func routerOf(n *plan.Node) (*router, error) {
+	a := n.Attr.(plan.ExpertsAttr)
+	bias, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	scales, err := floats(a.Scales)
+	return &router{a.Route, bias, scales}, err
 }
 
 // A routeDesk is the scratch memory of one worker.
@@ -186,7 +198,10 @@ func (r *router) weigh(scores []float64, experts []int32, weights []float32) {
 		if r.a.Score == plan.SoftmaxChosen || r.a.Normalize {
 			w /= sum
 		}
-		weights[k] = float32(w * r.a.Scale)
+		if w *= r.a.Scale; r.scales != nil {
+			w *= float64(r.scales[e])
+		}
+		weights[k] = float32(w)
 	}
 }
 

@@ -78,7 +78,7 @@ func (e *executable) traffic(s *fuse.Stage) int {
 		bytes += o.moved(e, m)
 		for ws := m.Weights(); len(ws) > 0; ws = ws[ws[0].Of:] { // of a list of similar weights only the first is read
 			if w := &ws[0]; w.Role == plan.Table {
-				bytes += e.size(m.Out) * e.weightBytes(w.Tensor) / w.Rows()
+				bytes += e.size(m.Out) * (e.weightBytes(w.Tensor) / w.Rows()) * int(e.p.Shapes[m.Out][1]) / w.Cols()
 			} else {
 				bytes += o.read(e, m, w) * e.weightBytes(w.Tensor)
 			}

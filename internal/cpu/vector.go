@@ -18,9 +18,9 @@ type vectorKernels struct {
 	finite   func(x []float32) bool                         // whether no value is NaN or infinite
 	maxima   sample.Maxima
 
-	// rotate rotates the first Dims elements of each head of x, a row of heads. cos and sin are
-	// [Dims/2], or [Dims] with each value twice if pairs are neighbors. The rest of a head is not
-	// written.
+	// rotate rotates the Dims elements from First on of each head of x, a row of heads. cos and sin
+	// are [Dims/2], or [Dims] with each value twice if pairs are neighbors. The rest of a head is
+	// not written.
 	rotate func(y, x, cos, sin []float32, a *plan.RopeAttr)
 }
 

@@ -117,7 +117,7 @@ func turned(halves, neighbours func(y, x, cos, sin *float32, n, heads, dim int))
 		}
 		for heads := max(1, piece/a.HeadDim); len(x) > 0; {
 			n := min(heads, len(x)/a.HeadDim)
-			f(&y[0], &x[0], &cos[0], &sin[0], len(cos), n, a.HeadDim)
+			f(&y[a.First], &x[a.First], &cos[0], &sin[0], len(cos), n, a.HeadDim)
 			y, x = y[n*a.HeadDim:], x[n*a.HeadDim:]
 		}
 	}

@@ -65,7 +65,13 @@ func readByAll(p *plan.Program) int64 {
 // a cache of this format: weights, keys and values, and states per sequence.
 func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 	total := p.Read
-	for _, s := range p.States {
+	readers := make([]int64, len(p.States)) // by state: layers that read it
+	for i := range p.Nodes {
+		if at := p.Nodes[i].State; at != plan.NoState {
+			readers[at]++
+		}
+	}
+	for i, s := range p.States {
 		if s.Kind == plan.PerSequence {
 			total += 4 * int64(s.Size)
 			continue
@@ -78,7 +84,7 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 			seen = s.Chunk / 2 // the mean
 		}
 		format := s.Format(cache)
-		total += int64(seen) * int64(s.Width()/format.BlockLen()) * int64(format.BlockBytes())
+		total += max(1, readers[i]) * int64(seen) * int64(s.Width()/format.BlockLen()) * int64(format.BlockBytes())
 	}
 	return total
 }

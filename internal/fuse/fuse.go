@@ -95,7 +95,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 func (j *joiner) absorb(s *Stage) {
 	switch n := s.Nodes[0]; n.Op {
 	case plan.Attention:
-		if j.Heads {
+		if j.Heads && len(n.In) > 1 && !n.Attr.(plan.AttentionAttr).Latent {
 			s.Q, s.K = j.head(s.Q.In, n), j.head(s.K.In, n)
 		}
 	case plan.RMSNorm, plan.LayerNorm:
@@ -111,7 +111,7 @@ func (j *joiner) absorb(s *Stage) {
 // nodes read too stays as it is.
 func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
 	h, dim := Head{In: v}, attention.Attr.(plan.AttentionAttr).HeadDim
-	if n := j.by[h.In]; n != nil && n.Op == plan.Rope && j.uses[h.In] == 1 && n.Attr.(plan.RopeAttr).HeadDim == dim {
+	if n := j.by[h.In]; n != nil && n.Op == plan.Rope && j.uses[h.In] == 1 && n.Attr.(plan.RopeAttr).HeadDim == dim && n.Attr.(plan.RopeAttr).First == 0 {
 		h.Rope, h.In = n, n.In[0]
 	}
 	if n := j.by[h.In]; n != nil && n.Op == plan.RMSNorm && j.uses[h.In] == 1 && n.Attr.(plan.NormAttr).Group == dim && n.Weight.Elems() == dim && h.Rope != nil {

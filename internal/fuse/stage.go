@@ -28,7 +28,10 @@ type Head struct {
 func newStage(n *plan.Node) Stage {
 	s := Stage{Nodes: []*plan.Node{n}, Maps: make([]*plan.Node, 1)}
 	if n.Op == plan.Attention {
-		s.Q, s.K = Head{In: n.In[0]}, Head{In: n.In[1]}
+		s.Q = Head{In: n.In[0]}
+		if len(n.In) > 1 {
+			s.K = Head{In: n.In[1]}
+		}
 	}
 	return s
 }
@@ -65,7 +68,10 @@ func (s *Stage) Inputs() []plan.Value {
 	case s.Pick != nil:
 		in[0] = s.Pick.In[0]
 	case s.Node().Op == plan.Attention:
-		in[0], in[1] = s.Q.In, s.K.In
+		in[0] = s.Q.In
+		if len(in) > 1 {
+			in[1] = s.K.In
+		}
 	}
 	if s.Add != nil {
 		in = append(in, s.Residual())

@@ -67,6 +67,7 @@ func EndTokens(f Source, tok *tokenizer.Tokenizer, generation *modelfile.Meta) m
 	}
 	addIDs(ends, generation, "eos_token_id")
 	addIDs(ends, f.Meta(), "eos_token_id")
+	addIDs(ends, f.Meta(), "text_config.eos_token_id") // of a model that also reads images
 	return ends
 }
 

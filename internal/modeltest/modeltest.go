@@ -45,6 +45,7 @@ type shape struct {
 	silent               func(token int) bool // tokens whose row of the head is zero
 	layout               *Layout              // of the projections in a hub's file, or nil
 	dequantised          bool                 // they are stored as the layout's values
+	latent               bool                 // attention is latent
 }
 
 // An Option changes the default model: 2 layers, 4 query and 2 key/value heads of 16, width 64, a
@@ -98,6 +99,19 @@ func Architecture(name string) Option { return func(s *shape) { s.architecture =
 func Metadata(key string, value any) Option {
 	return func(s *shape) { s.metadata = append(s.metadata, modelfile.KeyValue{Key: key, Value: value}) }
 }
+
+// Latent makes a GGUF file of the architecture deepseek2 with latent attention and no experts.
+func Latent() Option {
+	return func(s *shape) {
+		s.architecture, s.latent, s.head = "deepseek2", true, latentPlain+latentTurned
+		Metadata("deepseek2.attention.kv_lora_rank", uint32(latentRank))(s)
+		Metadata("deepseek2.attention.value_length", uint32(latentValue))(s)
+		Metadata("deepseek2.rope.dimension_count", uint32(latentTurned))(s)
+	}
+}
+
+// The lengths of latent attention: the row of a token, and the parts of a head.
+const latentRank, latentPlain, latentTurned, latentValue = 32, 16, 32, 32
 
 // VocabularyOnly omits all tensors.
 func VocabularyOnly() Option { return func(s *shape) { s.withoutTensors = true } }

@@ -55,9 +55,16 @@ func (s *shape) matrices() []matrix {
 		g, h := fmt.Sprintf("blk.%d.", i), fmt.Sprintf("model.layers.%d.", i)
 		add(g+"attn_norm.weight", h+"input_layernorm.weight", 0, s.hidden, 0, 1, 0.1)
 		projection(g+"attn_q", h+"self_attn.q_proj", q, s.hidden, s.heads)
-		projection(g+"attn_k", h+"self_attn.k_proj", kv, s.hidden, s.kvHeads)
-		projection(g+"attn_v", h+"self_attn.v_proj", kv, s.hidden, 0)
-		projection(g+"attn_output", h+"self_attn.o_proj", s.hidden, q, 0)
+		if s.latent {
+			linear(g+"attn_kv_a_mqa", h+"self_attn.kv_a_proj_with_mqa", latentRank+latentTurned, s.hidden, 0)
+			add(g+"attn_kv_a_norm.weight", h+"self_attn.kv_a_layernorm.weight", 0, latentRank, 0, 1, 0.1)
+			linear(g+"attn_kv_b", h+"self_attn.kv_b_proj", s.heads*(latentPlain+latentValue), latentRank, 0)
+			linear(g+"attn_output", h+"self_attn.o_proj", s.hidden, s.heads*latentValue, 0)
+		} else {
+			projection(g+"attn_k", h+"self_attn.k_proj", kv, s.hidden, s.kvHeads)
+			projection(g+"attn_v", h+"self_attn.v_proj", kv, s.hidden, 0)
+			projection(g+"attn_output", h+"self_attn.o_proj", s.hidden, q, 0)
+		}
 		add(g+"ffn_norm.weight", h+"post_attention_layernorm.weight", 0, s.hidden, 0, 1, 0.1)
 		linear(g+"ffn_gate", h+"mlp.gate_proj", s.ffn, s.hidden, 0)
 		linear(g+"ffn_up", h+"mlp.up_proj", s.ffn, s.hidden, 0)

@@ -1,37 +1,59 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar/tensor"
 )
 
 // Attention stores the step's k and v in a state. Each token then attends to itself and to the
-// earlier tokens of its sequence, see [AttentionAttr]. An optional weight holds sinks, see
+// earlier tokens of its sequence, see [AttentionAttr]. A node with queries alone stores nothing and
+// attends to what an earlier node has stored. An optional weight holds sinks, see
 // [Builder.Attention].
 var Attention = &Op{Name: "attention", Scope: BySequence}
 
 // AttentionAttr holds the parameters of [Attention] and [Bidirectional]. q is [T, Heads*HeadDim], k
-// and v are [T, KVHeads*HeadDim]; query head h reads key/value head h / (Heads/KVHeads) (Ainslie et
-// al., "GQA", 2023).
+// is [T, KVHeads*HeadDim], v [T, KVHeads*Values()] and the result [T, Heads*Values()]; query head h
+// reads key/value head h / (Heads/KVHeads) (Ainslie et al., "GQA", 2023).
 //
 // A score is q·k * Scale. With a Softcap c it becomes c * tanh(score/c), which stays between -c and
 // c (Gemma team, "Gemma 2", 2024).
 type AttentionAttr struct {
 	Heads, KVHeads, HeadDim int
+	ValueDim                int     // length of a head's value; 0: HeadDim
+	Latent                  bool    // a head's value is the beginning of its key, see [Builder.LatentAttention]
 	Scale                   float64 // multiplies q·k before the softmax
 	Softcap                 float64 // caps the scaled scores; 0: no cap
 	Window                  int     // a token sees itself and the Window-1 tokens before it, and in Bidirectional as many after it; 0: all
+	Chunk                   int     // a token at position p sees positions from p/Chunk*Chunk on; 0: all
 }
 
+// Values returns the length of a head's value.
+func (a *AttentionAttr) Values() int { return cmp.Or(a.ValueDim, a.HeadDim) }
+
+// Group returns the group of the states that a node with these parameters attends to.
+func (a *AttentionAttr) Group() Group { return Group{Kind: PerToken, Window: a.Window, Chunk: a.Chunk} }
+
 func (a AttentionAttr) String() string {
-	s := fmt.Sprintf("{heads %d/%d, dim %d, scale %.8g", a.Heads, a.KVHeads, a.HeadDim, a.Scale)
+	s := fmt.Sprintf("{heads %d/%d, dim %d", a.Heads, a.KVHeads, a.HeadDim)
+	switch n := a.Values(); {
+	case a.Latent:
+		s += fmt.Sprintf(", values their first %d", n)
+	case n != a.HeadDim:
+		s += fmt.Sprintf(", value dim %d", n)
+	}
+	s += fmt.Sprintf(", scale %.8g", a.Scale)
 	if a.Softcap > 0 {
 		s += fmt.Sprintf(", softcap %.6g", a.Softcap)
 	}
 	if a.Window > 0 {
 		s += fmt.Sprintf(", window %d", a.Window)
+	}
+	if a.Chunk > 0 {
+		s += fmt.Sprintf(", chunk %d", a.Chunk)
 	}
 	return s + "}"
 }
@@ -42,13 +64,46 @@ func (a AttentionAttr) String() string {
 // "Efficient Streaming Language Models with Attention Sinks", 2023; learned for each head in
 // OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025.)
 func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
+	if a.Latent || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != a.KVHeads*a.Values() {
+		b.Failf("attention %v does not fit k of %d and v of %d columns", a, b.Cols(k), b.Cols(v))
+	}
+	return b.attention([]Value{q, k, v}, sinks, state, a)
+}
+
+// LatentAttention is attention to keys whose first elements are also the values (DeepSeek-AI,
+// "DeepSeek-V2", 2024). The value of a key/value head is its part of c [T, KVHeads*ValueDim]; its
+// key is that followed by its part of r [T, KVHeads*(HeadDim-ValueDim)]. state holds keys only. q
+// is [T, Heads*HeadDim], and sinks are those of [Builder.Attention].
+func (b *Builder) LatentAttention(q, c, r Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
+	a.Latent = true
+	if a.ValueDim <= 0 || a.ValueDim >= a.HeadDim || b.Cols(c) != a.KVHeads*a.ValueDim || b.Cols(r) != a.KVHeads*(a.HeadDim-a.ValueDim) {
+		b.Failf("attention %v does not fit keys of %d and %d columns", a, b.Cols(c), b.Cols(r))
+	}
+	return b.attention([]Value{q, c, r}, sinks, state, a)
+}
+
+// AttentionTo attends with queries q to the keys and values that an earlier node stores in state,
+// those of the step's own tokens included. (Layers that share keys and values: Brandon et al.,
+// "Reducing Transformer Key-Value Cache Size with Cross-Layer Attention", 2024.)
+func (b *Builder) AttentionTo(q Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
+	if !slices.ContainsFunc(b.p.Nodes, func(n Node) bool { return n.Op == Attention && n.State == state }) {
+		b.Failf("attention %v: no earlier node stores keys and values in state %d", a, state)
+	}
+	return b.attention([]Value{q}, sinks, state, a)
+}
+
+func (b *Builder) attention(in []Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 {
 		b.Failf("attention: %d query heads cannot share %d key/value heads", a.Heads, a.KVHeads)
 	}
-	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) {
-		b.Failf("attention %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
+	if b.Cols(in[0]) != a.Heads*a.HeadDim || a.ValueDim < 0 {
+		b.Failf("attention %v does not fit q of %d columns", a, b.Cols(in[0]))
 	}
-	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window || s.Chunk != 0 || s.Exact {
+	valueDim := a.Values()
+	if a.Latent {
+		valueDim = 0
+	}
+	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != valueDim || s.group() != a.Group() || s.Exact {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
 	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // also refuses NaN
@@ -57,5 +112,5 @@ func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a At
 	if sinks != nil {
 		b.vector(sinks, a.Heads)
 	}
-	return b.add(Node{Op: Attention, In: []Value{q, k, v}, Weight: sinks, State: state, Attr: a}, Tokens, Dim(b.Cols(q)))
+	return b.add(Node{Op: Attention, In: in, Weight: sinks, State: state, Attr: a}, Tokens, Dim(a.Heads*a.Values()))
 }

@@ -21,12 +21,17 @@ var Experts = &Op{Name: "experts"}
 // step. Each list has one tensor per expert, all of the same dtype and shape. The lists of biases
 // may be nil. Gate and Up may be the same tensors: with ReLU, h(e) is then the squared ReLU of
 // up(e)·x (So et al., "Primer", 2021), without a gate.
+//
+// Identity experts follow these: their result is x (Meituan LongCat Team, "LongCat-Flash Technical
+// Report", 2025, "zero-computation experts").
 type ExpertsAttr struct {
-	Route RouteAttr
-	GLU   GLUAttr
+	Route    RouteAttr
+	GLU      GLUAttr
+	Identity int
 
 	Gate, Up, Down             []*tensor.Tensor // [ffn, d], [ffn, d], [d, ffn]
 	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d]; each list may be nil
+	Scales                     *tensor.Tensor   // [experts], or nil: multiply the experts' weights, after Route.Scale
 }
 
 func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
@@ -52,6 +57,9 @@ func (a ExpertsAttr) weights() []Weight {
 			all = append(all, Weight{w, role, a.Route.Used, len(a.Gate)})
 		}
 	}
+	if a.Scales != nil {
+		all = append(all, Weight{a.Scales, Vector, 1, 1})
+	}
 	return all
 }
 
@@ -66,6 +74,9 @@ func (a ExpertsAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
 	if ungated {
 		a.Up = a.Gate
 	}
+	if a.Scales != nil {
+		a.Scales = f(a.Scales)
+	}
 	return a
 }
 
@@ -74,7 +85,11 @@ func (a ExpertsAttr) String() string {
 	if a.Ungated() {
 		glu += " of up alone"
 	}
-	return fmt.Sprintf("{%d of %d, %v, %s}", a.Route.Used, len(a.Gate), a.Route, glu)
+	identity := ""
+	if a.Identity > 0 {
+		identity = fmt.Sprintf(" and %d identities", a.Identity)
+	}
+	return fmt.Sprintf("{%d of %d%s, %v, %s}", a.Route.Used, len(a.Gate), identity, a.Route, glu)
 }
 
 // A Score is a way to turn a router's logits into the scores of experts.
@@ -107,6 +122,7 @@ type RouteAttr struct {
 	Score     Score
 	Normalize bool    // weights are divided by their sum
 	Scale     float64 // weights are multiplied by Scale, after Normalize
+	Before    bool    // weights multiply the experts' inputs instead of their outputs
 
 	// With SparseMixer (Liu et al., "GRIN: GRadient-INformed MoE", 2024) the weight of an expert with
 	// logit s is its part of a softmax over those that are not chosen before it and have logits t
@@ -130,6 +146,9 @@ func (a RouteAttr) String() string {
 	if a.Scale != 1 {
 		s += fmt.Sprintf(", scale %.6g", a.Scale)
 	}
+	if a.Before {
+		s += ", before"
+	}
 	return s
 }
 
@@ -137,23 +156,29 @@ func (a RouteAttr) String() string {
 // or nil; it is added to the scores to choose experts, not to their weights.
 func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) Value {
 	n, d, r := len(a.Gate), b.Cols(x), a.Route
-	if n == 0 || b.Cols(logits) != n || b.Rows(logits) != b.Rows(x) {
-		b.Failf("experts: %d experts for logits of %d columns", n, b.Cols(logits))
+	all := n + a.Identity
+	if n == 0 || a.Identity < 0 || b.Cols(logits) != all || b.Rows(logits) != b.Rows(x) {
+		b.Failf("experts: %d experts for logits of %d columns", all, b.Cols(logits))
 	}
 	switch {
-	case r.Used < 1 || r.Used > n:
-		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, n)
+	case r.Used < 1 || r.Used > all:
+		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, all)
 	case r.Score >= numScores:
 		b.Failf("experts: unknown score %d", r.Score)
 	case !(r.Jitter >= 0 && r.Jitter < 1e30):
 		b.Failf("experts: a jitter of %v, want a number of at least 0", r.Jitter)
 	case !(r.Scale > 0 && r.Scale < 1e30):
 		b.Failf("experts: weights cannot be scaled by %v, want a positive number", r.Scale)
-	case r.Groups > 1 && (n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > n/r.Groups || r.GroupsUsed*(n/r.Groups) < r.Used):
-		b.Failf("experts: cannot choose %d of %d experts from %d of %d groups by their %d best", r.Used, n, r.GroupsUsed, r.Groups, r.GroupTop)
+	case r.Groups > 1 && (all%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > all/r.Groups || r.GroupsUsed*(all/r.Groups) < r.Used):
+		b.Failf("experts: cannot choose %d of %d experts from %d of %d groups by their %d best", r.Used, all, r.GroupsUsed, r.Groups, r.GroupTop)
 	}
-	if bias != nil {
-		b.vector(bias, n)
+	if r.Before && (len(a.GateBias) > 0 || len(a.UpBias) > 0) {
+		b.Failf("experts: weights that multiply inputs, beside biases of gate and up, are not supported")
+	}
+	for _, v := range []*tensor.Tensor{bias, a.Scales} {
+		if v != nil {
+			b.vector(v, all)
+		}
 	}
 	b.glu(a.GLU)
 	b.matrix(a.Gate[0])
@@ -174,5 +199,9 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 			}
 		}
 	}
-	return b.add(Node{Op: Experts, In: []Value{x, logits}, Bias: bias, State: NoState, Attr: a}, b.Rows(x), Dim(d))
+	in := []Value{x, logits}
+	if a.Identity > 0 {
+		in = append(in, x) // as the results of identities
+	}
+	return b.add(Node{Op: Experts, In: in, Bias: bias, State: NoState, Attr: a}, b.Rows(x), Dim(d))
 }

@@ -130,19 +130,46 @@ func TestBuilderRefuses(t *testing.T) {
 			s.Window = 5
 			b.Attention(x, k, k, nil, b.State(s), attr)
 		},
-		"a cap below nothing":    func(b *plan.Builder, x plan.Value) { capped(b, x, -1) },
-		"a cap of no number":     func(b *plan.Builder, x plan.Value) { capped(b, x, math.NaN()) },
-		"a cap of no end":        func(b *plan.Builder, x plan.Value) { capped(b, x, math.Inf(1)) },
-		"sinks of other length":  func(b *plan.Builder, x plan.Value) { sunk(b, x, row(3)) },
-		"sinks in a matrix":      func(b *plan.Builder, x plan.Value) { sunk(b, x, matrix(1, 2)) },
-		"sinks of integers":      func(b *plan.Builder, x plan.Value) { w := row(2); w.DType = tensor.I32; sunk(b, x, w) },
-		"odd rotation":           ropeOf(func(a *plan.RopeAttr) { a.Dims = 3 }),
-		"rotation past the head": ropeOf(func(a *plan.RopeAttr) { a.Dims = 6 }),
-		"missing frequencies":    ropeOf(func(a *plan.RopeAttr) { a.Freqs = a.Freqs[:1] }),
-		"heads that do not fit":  ropeOf(func(a *plan.RopeAttr) { a.HeadDim = 5 }),
-		"dynamic from nowhere":   ropeOf(func(a *plan.RopeAttr) { a.Dynamic = &plan.DynamicNTK{Base: 2, Factor: 2} }),
-		"output per token":       func(b *plan.Builder, x plan.Value) { b.Output(x, x) },
-		"no output":              func(*plan.Builder, plan.Value) {},
+		"attention to a state that nothing stores": func(b *plan.Builder, x plan.Value) { b.AttentionTo(x, nil, b.State(state), attr) },
+		"values of other width": func(b *plan.Builder, x plan.Value) {
+			k := b.Linear(x, matrix(4, 8), nil)
+			s, a := state, attr
+			s.ValueDim, a.ValueDim = 8, 8
+			b.Attention(x, k, k, nil, b.State(s), a)
+		},
+		"a state of other values": func(b *plan.Builder, x plan.Value) {
+			k, a := b.Linear(x, matrix(4, 8), nil), attr
+			a.ValueDim = 8
+			b.Attention(x, k, x, nil, b.State(state), a)
+		},
+		"a state of other chunks": func(b *plan.Builder, x plan.Value) {
+			k, a := b.Linear(x, matrix(4, 8), nil), attr
+			a.Chunk = 8
+			b.Attention(x, k, k, nil, b.State(state), a)
+		},
+		"a part past the row":        func(b *plan.Builder, _ plan.Value) { b.EmbedPart(matrix(3, 8), 4, 5) },
+		"a part of nothing":          func(b *plan.Builder, _ plan.Value) { b.EmbedPart(matrix(3, 8), 4, 0) },
+		"products of other width":    func(b *plan.Builder, x plan.Value) { b.Mul(x, b.Linear(x, matrix(4, 8), nil)) },
+		"factors of other length":    func(b *plan.Builder, x plan.Value) { b.MulBy(x, row(7)) },
+		"too few columns to mix by":  func(b *plan.Builder, x plan.Value) { b.Mix(x, 7, x, x) },
+		"values of two widths mixed": func(b *plan.Builder, x plan.Value) { b.Mix(x, 0, x, b.Linear(x, matrix(4, 8), nil)) },
+		"a size of other width":      func(b *plan.Builder, x plan.Value) { b.Rescale(b.Linear(x, matrix(4, 8), nil), x, 1e-5) },
+		"a size above nothing":       func(b *plan.Builder, x plan.Value) { b.Rescale(x, x, 0) },
+		"a threshold of no number":   func(b *plan.Builder, x plan.Value) { b.Sparsify(x, math.Inf(-1)) },
+		"positions in steps of 0":    func(b *plan.Builder, x plan.Value) { b.Temper(x, plan.TemperAttr{By: 1}) },
+		"a cap below nothing":        func(b *plan.Builder, x plan.Value) { capped(b, x, -1) },
+		"a cap of no number":         func(b *plan.Builder, x plan.Value) { capped(b, x, math.NaN()) },
+		"a cap of no end":            func(b *plan.Builder, x plan.Value) { capped(b, x, math.Inf(1)) },
+		"sinks of other length":      func(b *plan.Builder, x plan.Value) { sunk(b, x, row(3)) },
+		"sinks in a matrix":          func(b *plan.Builder, x plan.Value) { sunk(b, x, matrix(1, 2)) },
+		"sinks of integers":          func(b *plan.Builder, x plan.Value) { w := row(2); w.DType = tensor.I32; sunk(b, x, w) },
+		"odd rotation":               ropeOf(func(a *plan.RopeAttr) { a.Dims = 3 }),
+		"rotation past the head":     ropeOf(func(a *plan.RopeAttr) { a.Dims = 6 }),
+		"missing frequencies":        ropeOf(func(a *plan.RopeAttr) { a.Freqs = a.Freqs[:1] }),
+		"heads that do not fit":      ropeOf(func(a *plan.RopeAttr) { a.HeadDim = 5 }),
+		"dynamic from nowhere":       ropeOf(func(a *plan.RopeAttr) { a.Dynamic = &plan.DynamicNTK{Base: 2, Factor: 2} }),
+		"output per token":           func(b *plan.Builder, x plan.Value) { b.Output(x, x) },
+		"no output":                  func(*plan.Builder, plan.Value) {},
 	} {
 		if _, err := plan.Build(func(b *plan.Builder) { f(b, b.Embed(matrix(3, 8))) }); err == nil {
 			t.Errorf("%s: built", name)

@@ -8,10 +8,11 @@ import (
 // Rope applies rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 var Rope = &Op{Name: "rope", Scope: ByToken}
 
-// RopeAttr holds the parameters of [Rope]. Pair i of the first Dims elements of each head is
-// rotated by position * Freqs[i] radians and multiplied by Scale.
+// RopeAttr holds the parameters of [Rope]. Pair i of the Dims elements from First on of each head
+// is rotated by position * Freqs[i] radians and multiplied by Scale.
 type RopeAttr struct {
 	HeadDim     int
+	First       int  // first element rotated
 	Dims        int  // elements rotated, even; the rest of a head is copied
 	Interleaved bool // pairs are (2i, 2i+1), called NORM in GGUF; otherwise (i, i+Dims/2), called NEOX
 
@@ -39,6 +40,9 @@ func (a RopeAttr) String() string {
 	s := fmt.Sprintf("{%s, dim %d", kind, a.HeadDim)
 	if a.Dims != a.HeadDim {
 		s += fmt.Sprintf(", turned %d", a.Dims)
+	}
+	if a.First > 0 {
+		s += fmt.Sprintf(" from %d", a.First)
 	}
 	if n := len(a.Freqs); n > 0 {
 		s += fmt.Sprintf(", freqs %.6g to %.6g", a.Freqs[0], a.Freqs[n-1])
@@ -94,8 +98,8 @@ func (b *Builder) Rope(x Value, a RopeAttr) Value {
 	switch {
 	case a.HeadDim <= 0 || b.Cols(x)%a.HeadDim != 0:
 		b.Failf("rope: heads of %d do not divide %d", a.HeadDim, b.Cols(x))
-	case a.Dims <= 0 || a.Dims%2 != 0 || a.Dims > a.HeadDim:
-		b.Failf("rope: cannot rotate %d of the %d elements of a head", a.Dims, a.HeadDim)
+	case a.Dims <= 0 || a.Dims%2 != 0 || a.First < 0 || a.First+a.Dims > a.HeadDim:
+		b.Failf("rope: cannot rotate %d of the %d elements of a head from element %d on", a.Dims, a.HeadDim, a.First)
 	case len(a.Freqs) != half || (a.LongFreqs != nil && len(a.LongFreqs) != half):
 		b.Failf("rope: rotating %d elements takes %d frequencies, have %d and %d", a.Dims, half, len(a.Freqs), len(a.LongFreqs))
 	case a.Dynamic != nil && (a.LongFrom <= 0 || a.Dims <= 2):

@@ -31,13 +31,13 @@ type Span struct {
 	Bytes int
 }
 
-// Attended returns how many positions the sequences of b see, each counted once, through a window
-// of that many positions, or all if window is 0.
-func (b *Batch) Attended(window int) int {
+// Attended returns how many positions the sequences of b see, each counted once, of those that a
+// token needs of the states of g.
+func (b *Batch) Attended(g Group) int {
 	n := 0
 	for s := range b.Seqs() {
 		first, last := int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1])
-		n += last + 1 - Group{Window: window}.FirstVisible(first)
+		n += last + 1 - g.FirstVisible(first)
 	}
 	return n
 }

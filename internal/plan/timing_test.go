@@ -28,7 +28,7 @@ func TestWhere(t *testing.T) {
 func TestAttended(t *testing.T) {
 	b := &Batch{Start: []int32{0, 1, 4}, Positions: []int32{9, 4, 5, 6}}
 	for window, want := range map[int]int{0: 10 + 7, 100: 10 + 7, 1: 1 + 3, 3: 3 + 5} {
-		if got := b.Attended(window); got != want {
+		if got := b.Attended(Group{Window: window}); got != want {
 			t.Errorf("a window of %d: %d positions, want %d", window, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,6 +32,20 @@ const decodeBlocks = 128
 type attention struct{ ordinary }
 
 func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
+
+func (attention) check(n *plan.Node) error {
+	switch a := n.Attr.(plan.AttentionAttr); {
+	case a.Latent:
+		return errors.New("no kernel for latent attention")
+	case a.Values() != a.HeadDim:
+		return fmt.Errorf("no kernel for values of %d elements beside keys of %d", a.Values(), a.HeadDim)
+	case a.Chunk > 0:
+		return fmt.Errorf("no kernel for attention in chunks of %d tokens", a.Chunk)
+	case len(n.In) == 1:
+		return errors.New("no kernel for attention to the keys and values of another layer")
+	}
+	return nil
+}
 
 // wholeBlocks reports whether a head consists of whole blocks of the byte format.
 func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0 }
@@ -115,8 +130,8 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 		turned = 2 * q
 	}
 	store = func(b *plan.Batch) int { return len(b.Tokens) * (turned + keys + kept) }
-	attend = func(b *plan.Batch) int { return len(b.Tokens)*(q+out) + b.Attended(a.Window)*kept }
-	both = func(b *plan.Batch) int { return len(b.Tokens)*(q+keys+kept+out) + b.Attended(a.Window)*kept }
+	attend = func(b *plan.Batch) int { return len(b.Tokens)*(q+out) + b.Attended(a.Group())*kept }
+	both = func(b *plan.Batch) int { return len(b.Tokens)*(q+keys+kept+out) + b.Attended(a.Group())*kept }
 	return store, attend, both
 }
 

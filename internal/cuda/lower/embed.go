@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -12,6 +14,13 @@ import (
 type embed struct{ ordinary }
 
 func (embed) writes(*fuse.Stage) bool { return false }
+
+func (embed) check(n *plan.Node) error {
+	if n.Attr != nil {
+		return errors.New("no kernel for a part of a table's rows")
+	}
+	return nil
+}
 
 func (embed) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return c.lookUp(s.Node(), embedArgs{

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -55,11 +56,16 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	a := n.Attr.(plan.ExpertsAttr)
-	if count := len(a.Gate); count > maxExperts {
-		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
-	}
-	if a.Route.Score == plan.SparseMixer {
+	switch a := n.Attr.(plan.ExpertsAttr); {
+	case len(a.Gate) > maxExperts:
+		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
+	case a.Identity > 0:
+		return errors.New("no kernel for experts whose result is their input")
+	case a.Route.Before:
+		return errors.New("no kernel for weights of experts that multiply their inputs")
+	case a.Scales != nil:
+		return errors.New("no kernel for experts with scales of their own")
+	case a.Route.Score == plan.SparseMixer:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -13,6 +14,13 @@ import (
 type rope struct{ ordinary }
 
 func (rope) writes(*fuse.Stage) bool { return false }
+
+func (rope) check(n *plan.Node) error {
+	if r := n.Attr.(plan.RopeAttr); r.First > 0 {
+		return fmt.Errorf("no kernel for a rotation from element %d of a head on", r.First)
+	}
+	return nil
+}
 
 type anglesArgs struct {
 	freqs, set, positions, count, out driver.DevicePtr

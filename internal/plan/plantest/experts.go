@@ -19,13 +19,15 @@ type mixture struct {
 	name         string
 	route        plan.RouteAttr
 	glu          plan.GLUAttr
-	experts      int
+	experts      int // identities included
+	identities   int
 	d, ffn       int
 	format, back tensor.DType // of gate and up; of down
 	biases       bool         // products have biases
 	choice       bool         // the router has biases
 	derived      bool         // weights have a source of rows instead of bytes
 	ungated      bool         // up is gate
+	scaled       bool         // the experts have scales
 
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
@@ -69,7 +71,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	}
 	m.router = floatTable("router", rows...)
 	list := func(name string, d tensor.DType, scale float64, shape ...int) (all []*tensor.Tensor) {
-		for e := range m.experts {
+		for e := range m.experts - m.identities {
 			w := Weight(rng, fmt.Sprintf("%s.%d", name, e), d, scale, shape...)
 			if m.derived && len(shape) == 2 {
 				w = Derive(w)
@@ -80,7 +82,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	}
 	size := 1 / math.Sqrt(float64(m.d))
 	m.attr = plan.ExpertsAttr{
-		Route: m.route, GLU: m.glu,
+		Route: m.route, GLU: m.glu, Identity: m.identities,
 		Gate: list("gate", m.format, 2*size, m.ffn, m.d), Up: list("up", m.format, 2*size, m.ffn, m.d),
 		Down: list("down", m.back, 1/math.Sqrt(float64(m.ffn)), m.d, m.ffn),
 	}
@@ -90,6 +92,9 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	}
 	if m.ungated {
 		m.attr.Up = m.attr.Gate
+	}
+	if m.scaled {
+		m.attr.Scales = vector(rng, "scales", 1, 0.5, m.experts)
 	}
 	m.program = single(t, m.table, func(b *plan.Builder, x plan.Value) plan.Value {
 		return b.Experts(x, b.Embed(m.router), m.bias, m.attr)
@@ -116,17 +121,35 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	var out [][]float64
 	for _, id := range tokens {
 		chosen, weights, _ := routed(logits[int(id)*m.experts:][:m.experts], choice, m.route)
+		for k, e := range chosen {
+			if m.scaled {
+				weights[k] *= matrix(m.attr.Scales)[0][e]
+			}
+		}
 		sum := make([]float64, m.d)
 		for k, e := range chosen {
 			y := known[[2]int{int(id), e}]
+			if e >= m.experts-m.identities {
+				y = matrix(m.table)[id]
+			}
 			if y == nil {
 				x := rounded(rowsOf(matrix(m.table), []int32{id}), activations, m.format)
-				h := gated(product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e)), m.glu)
+				gate, up := product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e))
+				if m.route.Before {
+					for i := range gate[0] {
+						gate[0][i], up[0][i] = weights[k]*gate[0][i], weights[k]*up[0][i]
+					}
+				}
+				h := gated(gate, up, m.glu)
 				y = product(rounded(h, activations, m.back), matrix(m.attr.Down[e]), bias(m.attr.DownBias, e))[0]
 				known[[2]int{int(id), e}] = y
 			}
+			out := weights[k]
+			if m.route.Before {
+				out = 1
+			}
 			for i, v := range y {
-				sum[i] += weights[k] * v
+				sum[i] += out * v
 			}
 		}
 		out = append(out, sum)
@@ -224,6 +247,7 @@ func softmax(x []float64) []float64 {
 func experts(t *testing.T, b plan.Backend) {
 	t.Run("Formats", func(t *testing.T) { expertFormats(t, b) })
 	t.Run("Routes", func(t *testing.T) { expertRoutes(t, b) })
+	t.Run("Forms", func(t *testing.T) { expertForms(t, b) })
 	t.Run("SameBits", func(t *testing.T) { expertBits(t, b) })
 }
 
@@ -313,6 +337,30 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 	}
 }
 
+// expertForms runs experts whose weights multiply their inputs, and experts with scales.
+func expertForms(t *testing.T, b plan.Backend) {
+	for i, m := range []mixture{
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 1, Score: plan.SigmoidEach, Before: true}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 8, route: plan.RouteAttr{Used: 3, Score: plan.SigmoidEach, Before: true}},
+		{format: tensor.BF16, back: tensor.BF16, d: 64, ffn: 40, experts: 8, route: plan.RouteAttr{Used: 2, Normalize: true}, scaled: true},
+		{format: tensor.Q4_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 8, route: plan.RouteAttr{Used: 2, Before: true}, scaled: true},
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 5, identities: 4, route: plan.RouteAttr{Used: 2, Scale: 6}, choice: true},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4, Scale: 6}},
+	} {
+		rng := newRand(uint64(400 + i))
+		m.name = fmt.Sprintf("%v, %v", m.format, m.route)
+		m.make(t, rng, normal(rng, 1))
+		if lacks(t, b, m.program) {
+			continue
+		}
+		for _, tokens := range []int{1, 20} {
+			list := ids(rng, tokens, mixtureVocab)
+			got := outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0)
+			near(t, fmt.Sprintf("%s, %d tokens", m.name, tokens), got, m.want(list, tensor.F32), 2e-5, 0)
+		}
+	}
+}
+
 // expertBits runs tokens in steps of every size, alone and with other sequences.
 func expertBits(t *testing.T, b plan.Backend) {
 	for i, m := range []mixture{
@@ -321,10 +369,14 @@ func expertBits(t *testing.T, b plan.Backend) {
 		{format: tensor.BF16, back: tensor.BF16, d: 80, ffn: 56, experts: 8, route: plan.RouteAttr{Used: 2, Score: plan.SigmoidEach}},
 		{format: tensor.Q4_0, back: tensor.Q8_0, d: 64, ffn: 32, experts: 64, route: plan.RouteAttr{Used: 8, Normalize: true}},
 		{format: tensor.IQ2_XS, back: tensor.Q5_0, d: 256, ffn: 256, experts: 4, route: plan.RouteAttr{Used: 1}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4}},
 	} {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
 		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some experts have more tokens than others
+		if m.identities > 0 && lacks(t, b, m.program) {
+			continue
+		}
 		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})

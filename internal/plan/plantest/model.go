@@ -86,15 +86,13 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 }
 
 func sameBits(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range modelsOf(t, b) {
 		tokens := 257 + 3
 		if name != "dense" {
 			tokens = 130 // the other model covers long contexts and other caches
 		}
 		t.Run(name, func(t *testing.T) {
-			if p := model(t, nil); !without(t, b, p) {
-				sameBitsOf(t, b, p, tokens)
-			}
+			sameBitsOf(t, b, model(t, nil), tokens)
 		})
 	}
 }
@@ -148,12 +146,10 @@ func same(t *testing.T, what string, got, want [][]float32) {
 // A sequence whose pages were saved, overwritten and restored elsewhere continues with the same
 // bits.
 func states(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range modelsOf(t, b) {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 			t.Run(fmt.Sprintf("%s, %v", name, cache), func(t *testing.T) {
-				if p := model(t, nil); !without(t, b, p) {
-					movedStates(t, b, p, cache)
-				}
+				movedStates(t, b, model(t, nil), cache)
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -95,7 +96,20 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 }
 
 // models are the whole programs whose bits must not depend on how they are run.
-var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "delta": DeltaModel, "states": StatesModel}
+var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
+	"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "delta": DeltaModel, "states": StatesModel, "forms": FormsModel, "latent": LatentModel,
+}
+
+// modelsOf returns the models for which b has kernels.
+func modelsOf(t *testing.T, b plan.Backend) map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program {
+	all := maps.Clone(models)
+	for _, name := range []string{"delta", "states", "forms", "latent"} {
+		if lacks(t, b, all[name](t, nil)) {
+			delete(all, name)
+		}
+	}
+	return all
+}
 
 // notFiniteExperts damages weights of experts so that results leave the range of float32.
 func notFiniteExperts(t *testing.T, b plan.Backend) {

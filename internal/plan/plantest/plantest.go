@@ -23,9 +23,11 @@ import (
 // fewer combinations; see package longtest.
 func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
+	t.Run("EmbedPart", func(t *testing.T) { embedPart(t, b) })
 	t.Run("Position", func(t *testing.T) { position(t, b) })
 	t.Run("Axes", func(t *testing.T) { axes(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
+	t.Run("HeadLinear", func(t *testing.T) { headLinear(t, b) })
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
@@ -33,7 +35,10 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
+	t.Run("RopeEnds", func(t *testing.T) { ropeEnds(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
+	t.Run("Latent", func(t *testing.T) { latent(t, b) })
+	t.Run("AttentionTo", func(t *testing.T) { attentionTo(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
 	t.Run("Scan", func(t *testing.T) { scan(t, b) })
@@ -43,6 +48,11 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Concat", func(t *testing.T) { concat(t, b) })
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
+	t.Run("Mul", func(t *testing.T) { mul(t, b) })
+	t.Run("Temper", func(t *testing.T) { temper(t, b) })
+	t.Run("Mix", func(t *testing.T) { mix(t, b) })
+	t.Run("Rescale", func(t *testing.T) { rescale(t, b) })
+	t.Run("Sparsify", func(t *testing.T) { sparsify(t, b) })
 	t.Run("Experts", func(t *testing.T) { experts(t, b) })
 	t.Run("Pick", func(t *testing.T) { pick(t, b) })
 	t.Run("PickMean", func(t *testing.T) { pickMean(t, b) })
@@ -317,7 +327,7 @@ func concat(t *testing.T, b plan.Backend) {
 			want = append(want, slices.Concat(matrix(x)[id], matrix(y)[id]))
 		}
 		p := single(t, x, func(b *plan.Builder, v plan.Value) plan.Value { return b.Concat(v, b.Embed(y)) })
-		if without(t, b, p) {
+		if lacks(t, b, p) {
 			return
 		}
 		near(t, fmt.Sprint(c), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 0, 0)
@@ -411,7 +421,7 @@ func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]
 	y := make([][]float64, len(x))
 	for pos := range x {
 		y[pos] = append([]float64(nil), x[pos]...)
-		for h := 0; h < len(x[pos]); h += a.HeadDim {
+		for h := a.First; h < len(x[pos]); h += a.HeadDim {
 			for i, f := range freqs(pos) {
 				p, q := h+i, h+i+a.Dims/2
 				if a.Interleaved {
@@ -480,13 +490,17 @@ func rope(t *testing.T, b plan.Backend) {
 func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]float64 {
 	out := make([][]float64, len(q))
 	for t := range q {
-		out[t] = make([]float64, a.Heads*a.HeadDim)
+		out[t] = make([]float64, a.Heads*a.Values())
 		first := 0
 		if a.Window > 0 {
 			first = max(0, t-a.Window+1)
 		}
+		if a.Chunk > 0 {
+			first = t / a.Chunk * a.Chunk
+		}
 		for h := range a.Heads {
-			g := h * a.KVHeads / a.Heads * a.HeadDim
+			head := h * a.KVHeads / a.Heads
+			g := head * a.HeadDim
 			var weights []float64
 			sum := 0.0
 			if sinks != nil {
@@ -504,8 +518,8 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 				sum += weights[len(weights)-1]
 			}
 			for p := first; p <= t; p++ {
-				for i := range a.HeadDim {
-					out[t][h*a.HeadDim+i] += weights[p-first] / sum * v[p][g+i]
+				for i := range a.Values() {
+					out[t][h*a.Values()+i] += weights[p-first] / sum * v[p][head*a.Values()+i]
 				}
 			}
 		}
@@ -551,10 +565,19 @@ func attention(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Softcap: 0.7, Window: 7}, true, 40, 4},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Softcap: 1.5, Window: 300}, true, 600, 24},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 1}, true, 20, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 24, ValueDim: 16, Scale: 0.2}, true, 40, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 17, ValueDim: 33, Scale: 0.2, Window: 30}, false, 70, 5},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.1}, true, 530, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, ValueDim: 128, Scale: 0.2, Window: 300}, false, 700, 32},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Chunk: 1}, false, 20, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Chunk: 7}, true, 70, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Softcap: 2, Chunk: 100}, false, 530, 24},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 300}, true, 700, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 256}, false, 600, 32},
 	} {
 		caches := []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0}
 		for _, cache := range longtest.Cases(caches, caches[i%3:i%3+1]) {
-			if cache == tensor.Q8_0 && c.attr.HeadDim%tensor.Q8_0.BlockLen() != 0 {
+			if block := tensor.Q8_0.BlockLen(); cache == tensor.Q8_0 && (c.attr.HeadDim%block != 0 || c.attr.Values()%block != 0) {
 				continue
 			}
 			rng := newRand(uint64(c.tokens))
@@ -564,7 +587,7 @@ func attention(t *testing.T, b plan.Backend) {
 			size := 0.3 * math.Sqrt(8/float64(in))
 			wq := Weight(rng, "q", tensor.F32, 1/math.Sqrt(float64(in)), a.Heads*a.HeadDim, in)
 			wk := Weight(rng, "k", tensor.F32, size, a.KVHeads*a.HeadDim, in)
-			wv := Weight(rng, "v", tensor.F32, size, a.KVHeads*a.HeadDim, in)
+			wv := Weight(rng, "v", tensor.F32, size, a.KVHeads*a.Values(), in)
 			list := ids(rng, c.tokens, 101)
 			var sinks *tensor.Tensor
 			var logits []float64
@@ -573,9 +596,12 @@ func attention(t *testing.T, b plan.Backend) {
 				logits = matrix(sinks)[0]
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window})
+				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk})
 				return b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
 			})
+			if (a.ValueDim > 0 || a.Chunk > 0) && lacks(t, b, p) {
+				continue
+			}
 			x := rowsOf(matrix(table), list)
 			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), logits, &a)
 			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),

@@ -60,7 +60,7 @@ func scan(t *testing.T, b plan.Backend) {
 			state := b.State(plan.State{Name: "h", Kind: plan.PerSequence, Size: c.states * c.width})
 			return b.Scan(x, b.Linear(x, steps, nil), b.Linear(x, ins, nil), b.Linear(x, outs, nil), a, skip, state)
 		})
-		if without(t, b, p) {
+		if lacks(t, b, p) {
 			return
 		}
 		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})

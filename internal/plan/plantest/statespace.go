@@ -63,7 +63,7 @@ func stateSpace(t *testing.T, b plan.Backend) {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 			return b.StateSpace(x, b.Linear(x, steps, nil), "h", a)
 		})
-		if without(t, b, p) {
+		if lacks(t, b, p) {
 			return
 		}
 		r := runner(t, b, p, 220, 3, 160, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})

@@ -1,0 +1,51 @@
+package cpu
+
+import "github.com/realizar/realizar/tensor"
+
+// Latent attention reads keys as rows: the values, which are the beginning of each row, need them
+// so. All query heads share a row, so that a tile has many queries even for one token. Products of
+// queries and rows are those of float32 weights: rows are converted to float32, eight at a time,
+// for all queries of the tile.
+
+// scoreRows sets score [rows, d.at.n], with rows scoreStride apart, to the products of queries q
+// [rows, headDim] and the keys of the stretch d.at.
+func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows int) {
+	dim, n := j.a.HeadDim, d.at.n
+	stride := rowStride(dim)
+	for p := 0; p < n; p += dotRows {
+		keys := min(dotRows, n-p)
+		for i := range keys {
+			j.rowLoader(d.keys[i*stride:][:dim], &d.at, p+i, d.block)
+		}
+		for r := 0; r < rows; r += dotTokens {
+			queries := min(dotTokens, rows-r)
+			j.e.tier.dots(d.dots, d.keys, q[r*stride:], dim, stride, queries)
+			for i := range queries {
+				copy(score[(r+i)*scoreStride+p:][:keys], d.dots[i*dotRows:])
+			}
+		}
+	}
+}
+
+// A rowLoader writes row p of s to x in float32. block is scratch memory of the size of x in the
+// format of the cache.
+type rowLoader func(x []float32, s *stretch, p int, block []byte)
+
+// rowLoader returns the tier's loader of rows of a cache of dtype d. The rows of a Q8_0 cache get
+// the layout of a file's first.
+func (t *tier) rowLoader(d tensor.DType) rowLoader {
+	convert := t.dequantizer(d)
+	if d != tensor.Q8_0 {
+		size := d.BlockBytes()
+		return func(x []float32, s *stretch, p int, _ []byte) { convert(x, s.numbers[p*s.width*size:][:len(x)*size]) }
+	}
+	return func(x []float32, s *stretch, p int, block []byte) {
+		const size = 2 + cacheBlock
+		for i := range len(x) / cacheBlock {
+			at := (p*s.width)/cacheBlock + i
+			copy(block[i*size:], s.scales[2*at:2*at+2])
+			copy(block[i*size+2:][:cacheBlock], s.numbers[at*cacheBlock:])
+		}
+		convert(x, block[:len(x)/cacheBlock*size])
+	}
+}

@@ -1,0 +1,187 @@
+package plantest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// joined returns the rows of x and y by head: those of a head of x, then those of a head of y.
+func joined(x, y [][]float64, heads int) [][]float64 {
+	all := make([][]float64, len(x))
+	for t := range x {
+		n, m := len(x[t])/heads, len(y[t])/heads
+		for h := range heads {
+			all[t] = append(append(all[t], x[t][h*n:(h+1)*n]...), y[t][h*m:(h+1)*m]...)
+		}
+	}
+	return all
+}
+
+// ropeEnds rotates ends and middles of heads.
+func ropeEnds(t *testing.T, b plan.Backend) {
+	for _, a := range []plan.RopeAttr{
+		{HeadDim: 24, First: 16, Dims: 8},
+		{HeadDim: 24, First: 16, Dims: 8, Interleaved: true},
+		{HeadDim: 192, First: 128, Dims: 64, Interleaved: true},
+		{HeadDim: 17, First: 3, Dims: 6},
+	} {
+		a.Freqs, a.Scale = powers(100, a.Dims), 1.1
+		table := Weight(newRand(5), "table", tensor.F32, 1, 50, 3*a.HeadDim)
+		list := ids(newRand(6), 40, 50)
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rope(x, a) })
+		if lacks(t, b, p) {
+			continue
+		}
+		want := turned(rowsOf(matrix(table), list), &a, func(int) []float64 { return a.Freqs })
+		near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
+	}
+}
+
+// latent compares attention whose values are the beginning of its keys with float64.
+func latent(t *testing.T, b plan.Backend) {
+	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
+	for _, c := range []struct {
+		attr       plan.AttentionAttr
+		sinks      bool
+		tokens     int
+		pageTokens int
+	}{
+		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 3, ValueDim: 2, Scale: 0.35}, false, 9, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 40, ValueDim: 32, Scale: 0.2}, false, 41, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 64, ValueDim: 40, Scale: 0.2, Softcap: 2}, true, 70, 5},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 96, ValueDim: 64, Scale: 0.15, Window: 20}, false, 50, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15, Window: 270}, true, 530, 32},
+		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.07}, false, 21, 32},
+		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, ValueDim: 17, Scale: 0.2}, false, 6, 32},
+	} {
+		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+			a := c.attr
+			if cache == tensor.Q8_0 && a.HeadDim%tensor.Q8_0.BlockLen() != 0 {
+				continue
+			}
+			rng := newRand(uint64(c.tokens))
+			in := min(a.Heads*a.HeadDim, 256)
+			table := Weight(rng, "table", tensor.F32, 1, 101, in)
+			size := 0.3 * math.Sqrt(8/float64(in))
+			wq := Weight(rng, "q", tensor.F32, 1/math.Sqrt(float64(in)), a.Heads*a.HeadDim, in)
+			wc := Weight(rng, "c", tensor.F32, size, a.KVHeads*a.ValueDim, in)
+			wr := Weight(rng, "r", tensor.F32, size, a.KVHeads*(a.HeadDim-a.ValueDim), in)
+			var sinks *tensor.Tensor
+			var logits []float64
+			if c.sinks {
+				sinks = Weight(rng, "sinks", tensor.F32, 2, a.Heads)
+				logits = matrix(sinks)[0]
+			}
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+				return b.LatentAttention(b.Linear(x, wq, nil), b.Linear(x, wc, nil), b.Linear(x, wr, nil), sinks, st, a)
+			})
+			if lacks(t, b, p) {
+				continue
+			}
+			list := ids(rng, c.tokens, 101)
+			x := rowsOf(matrix(table), list)
+			values := product(x, matrix(wc), nil)
+			want := attended(product(x, matrix(wq), nil), joined(values, product(x, matrix(wr), nil), a.KVHeads), values, logits, &a)
+			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),
+				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
+		}
+	}
+}
+
+// headLinear compares products by head with float64, in every format, for heads that are whole
+// blocks and others.
+func headLinear(t *testing.T, b plan.Backend) {
+	activations := b.Rounds()
+	for _, d := range Dtypes {
+		block := d.BlockLen()
+		for _, c := range []struct{ heads, in, out, kept, tokens int }{
+			{1, block, 1, 0, 1}, {3, block, 40, 8, 5}, {4, 2 * block, 64, 0, 21}, {5, 3 * block, 33, 3, 2},
+		} {
+			rng := newRand(uint64(c.in*100 + c.out))
+			table := Weight(rng, "table", tensor.F32, 1, 31, c.heads*(c.in+c.kept))
+			var weights []*tensor.Tensor
+			for h := range c.heads {
+				w := Weight(rng, fmt.Sprint("w", h), d, 0.5, c.out, c.in)
+				if c.heads == 3 {
+					w = Derive(w)
+				}
+				weights = append(weights, w)
+			}
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.HeadLinear(x, weights) })
+			if lacks(t, b, p) {
+				continue
+			}
+			list := ids(rng, c.tokens, 31)
+			got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
+			x := rowsOf(matrix(table), list)
+			for h, w := range weights {
+				part, products := make([][]float64, len(x)), make([][]float32, len(x))
+				for i, row := range x {
+					part[i] = row[h*(c.in+c.kept):][:c.in]
+					head := got[i][h*(c.out+c.kept):][:c.out+c.kept]
+					products[i] = head[:c.out]
+					for j, v := range head[c.out:] {
+						if want := row[h*(c.in+c.kept)+c.in+j]; float64(v) != want {
+							t.Fatalf("%v, %+v: element %d of the rest of head %d is %v, want %v", d, c, j, h, v, want)
+						}
+					}
+				}
+				promised(t, fmt.Sprintf("%v, %+v, head %d", d, c, h), products, part, w, nil, activations)
+			}
+		}
+	}
+}
+
+// LatentModel returns a small decoder of 97 tokens with latent attention: queries multiplied into
+// the space of keys by head, keys that are also values, and results multiplied out of it. One layer
+// has a window. change is as for [Model].
+func LatentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	rng := newRand(17)
+	const heads, nope, turned, rank, queryRank, value = 4, 32, 32, 64, 96, 32
+	return build(t, func(b *plan.Builder) {
+		changed := func(w *tensor.Tensor) *tensor.Tensor {
+			if change != nil {
+				change(w)
+			}
+			return w
+		}
+		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
+		for i, d := range []tensor.DType{tensor.Q8_0, tensor.BF16, tensor.Q4_0} {
+			b.Layer(i)
+			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
+			linear := func(x plan.Value, s string, rows int) plan.Value {
+				return b.Linear(x, changed(Weight(rng, name(s), d, 1/math.Sqrt(float64(b.Cols(x))), rows, b.Cols(x))), nil)
+			}
+			norm := func(x plan.Value, s string) plan.Value {
+				return b.RMSNorm(x, changed(vector(rng, name(s), 1, 0.1, b.Cols(x))), 1e-5)
+			}
+			byHead := func(s string, rows, cols int) (all []*tensor.Tensor) {
+				for h := range heads {
+					all = append(all, changed(Weight(rng, fmt.Sprintf("%d.%s.%d", i, s, h), d, 1/math.Sqrt(float64(cols)), rows, cols)))
+				}
+				return all
+			}
+			h := norm(x, "norm")
+			turn := plan.RopeAttr{HeadDim: nope + turned, First: nope, Dims: turned, Interleaved: i == 1, Freqs: powers(1e4, turned), Scale: 1}
+			q := b.Rope(linear(norm(linear(h, "qa", queryRank), "qn"), "qb", heads*(nope+turned)), turn)
+			q = b.HeadLinear(q, byHead("kb", rank, nope))
+			turn.HeadDim, turn.First = turned, 0
+			c, r := norm(linear(h, "c", rank), "cn"), b.Rope(linear(h, "r", turned), turn)
+			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: rank + turned, ValueDim: rank, Scale: 0.17}
+			if i == 1 {
+				a.Window = 50
+			}
+			state := b.State(plan.State{Name: name("kv"), Kind: plan.PerToken, KVHeads: 1, HeadDim: rank + turned, Window: a.Window})
+			y := b.HeadLinear(b.LatentAttention(q, c, r, nil, state, a), byHead("vb", value, rank))
+			x = b.Add(x, linear(y, "o", modelHidden))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.RMSNorm(b.Pick(x), changed(vector(rng, "last", 1, 0.1, modelHidden)), 1e-5)
+		b.Output(h, b.Linear(h, changed(Weight(rng, "head", tensor.Q8_0, 0.06, modelVocab, modelHidden)), nil))
+	})
+}
