@@ -33,5 +33,5 @@ func (e *Engine) awaitCallers() {
 
 // mayEnd reports whether the caller of s has an unseen token that may make it end the answer.
 func (s *sequence) mayEnd() bool {
-	return s.run.Ends && s.placed && !s.over && s.chosen() > 0 && int(s.ahead.Load()) > s.under
+	return s.run.Ends && s.placed && !s.over && s.chosen() > 0 && int(s.ahead.Load()) > s.coming
 }

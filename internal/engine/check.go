@@ -102,7 +102,7 @@ func (c *checker) sequence(s *sequence) {
 		}
 		return
 	}
-	if s.done > s.sent || s.sent > len(s.tokens)+1 || len(s.path) == 0 || (len(s.path)-1)*pageTokens > s.sent {
+	if s.done > s.sent || s.sent > len(s.tokens)+max(1, s.inFlight()) || len(s.path) == 0 || (len(s.path)-1)*pageTokens > s.sent {
 		c.wrong("sequence %d has done %d of %d positions submitted, knows %d tokens, and %d histories", s.number, s.done, s.sent, len(s.tokens), len(s.path))
 		return
 	}

@@ -251,9 +251,22 @@ func (c *client) ask(r *engine.Request) bool {
 	a := &asking{client: c, r: r, rule: c.rule()}
 	if a.rule != nil {
 		a.forces = c.rng.IntN(2) == 0
-		r.Constrain = func(choice int) engine.Constraint { return &masked{f: a.mask, choice: choice, forces: a.forces} }
+		far := c.rng.IntN(3) > 0
+		r.Constrain = func(choice int) engine.Constraint {
+			m := &masked{f: a.mask, choice: choice, forces: a.forces}
+			if far {
+				return farMasked{m, a.ahead}
+			}
+			return m
+		}
 	}
 	a.want = c.model.expect(r, a.rule)
+	if c.wanted != nil {
+		r.Drafts = pick(c.rng, 0, 0, 0, -1, 1, 5)
+		c.mu.Lock()
+		c.wanted[r] = a.want
+		c.mu.Unlock()
+	}
 	a.given, a.quit, a.ended = make([]int, max(1, r.Choices)), make([]int, max(1, r.Choices)), make([]bool, max(1, r.Choices))
 	if c.who < 1<<20 {
 		a.slow = c.rng.IntN(5) == 0
@@ -435,6 +448,9 @@ func (a *asking) misattributed(got *engine.Result) string {
 		return ""
 	}
 	times := got.Trace.Layers
+	if a.wanted != nil && got.Index > 0 && slices.Max(times) == 0 {
+		return "" // of the same step as the token before
+	}
 	if len(times) != len(a.model.windows)+1 || times[0] < 1 {
 		return fmt.Sprintf("times %v of %d layers", times, len(a.model.windows))
 	}
@@ -444,7 +460,8 @@ func (a *asking) misattributed(got *engine.Result) string {
 		}
 	}
 	if times[0] > 1 {
-		if got.Index > 0 && got.Stats.Preemptions == 0 {
+		again := a.wanted != nil && a.model.hasSlots() // tokens run again after a wrong draft
+		if got.Index > 0 && got.Stats.Preemptions == 0 && !again {
 			return fmt.Sprintf("times %v of several steps", times)
 		}
 		return ""

@@ -47,6 +47,13 @@ type Config struct {
 	// rounds to, see [plan.Backend].
 	Activations tensor.DType
 
+	// Propose makes the proposer of an answer to r; nil makes none. Drafts is the most tokens of a
+	// draft: 0 means 16, and a negative number none. They have as many as pay, by the measured time
+	// of steps and how often drafted tokens are right, or with DraftAlways as many as there are.
+	Propose     func(r *Request) Proposer
+	Drafts      int
+	DraftAlways bool
+
 	Weights, Pinned int  // as in [plan.Limits]
 	Observed        bool // likewise
 
@@ -81,7 +88,7 @@ func (c Config) prompts() int {
 
 // Limits returns the limits for p. A step has room for a chunk of prompts and one token of every
 // other sequence, and for outputs of prompts and one sampled token of every sequence, so that no
-// sequence waits for another.
+// sequence waits for another. Drafted tokens have room of their own.
 //
 // If the program reads sequences as a whole, a step has room for the longest, and for an output of
 // every token.
@@ -92,9 +99,10 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 		l.Pages, _ = c.pages(p, &l)
 		return l
 	}
-	others := c.Parallel - 1
+	others, drafted := c.Parallel-1, c.drafted(p)
 	l := plan.Limits{
-		Tokens: c.prompts() + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
+		Tokens: c.prompts() + others + drafted, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel + drafted,
+		Masks:      stepsAhead * (c.Parallel + drafted),
 		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
 	l.Pages, _ = c.pages(p, &l)

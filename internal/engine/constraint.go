@@ -26,8 +26,9 @@ type constraint struct {
 	told  int      // number of tokens that were passed to Next
 	mask  []uint32 // for the token after the last known one, if ready
 	ready bool
-	busy  bool // Next is running
-	slow  int  // fast masks needed before steps wait for this one again
+	busy  bool       // Next is running
+	ahead [][]uint32 // for the tokens after drafted ones, see lookAhead
+	slow  int        // fast masks needed before steps wait for this one again
 }
 
 // A step waits maskPatience for a mask after the previous step is done. A sequence whose mask is
@@ -89,8 +90,10 @@ func (e *Engine) constrain(s *sequence) {
 	e.mu.Unlock()
 	forced, err := e.ask(s, chosen)
 	e.mu.Lock()
-	c.busy = false
-	e.masked.Broadcast()
+	defer func() {
+		c.busy = false
+		e.masked.Broadcast()
+	}()
 	if s.over {
 		return
 	}
@@ -103,6 +106,7 @@ func (e *Engine) constrain(s *sequence) {
 	}
 	if !s.over {
 		e.setMask(s)
+		e.lookAhead(s)
 		e.work.Signal()
 	}
 }
@@ -150,6 +154,7 @@ func (e *Engine) force(s *sequence, ids []int32) {
 // A lateMask is the mask of a row, set just before the step samples.
 type lateMask struct {
 	part int
+	row  int // of those that sample
 	id   int32
 }
 
@@ -167,12 +172,13 @@ func (e *Engine) choose(f *flight) {
 		words := e.anything()
 		switch {
 		case s.over:
-		case !s.constraint.ready: // too late
+		case p.void:
+		case s.constraint.busy || !s.constraint.ready: // too late
 			p.void = true
 			e.preempt(s)
 			s.constraint.slow = quickMasks
 		default:
-			words = s.constraint.mask
+			words = e.maskOf(s, late.row)
 		}
 		f.fills = append(f.fills, fill{late.id, words})
 	}
@@ -191,12 +197,12 @@ func (e *Engine) choose(f *flight) {
 	}
 }
 
-// maskLater returns the id of a mask for the row of s, in the next part of f. The mask is not known
-// yet.
-func (e *Engine) maskLater(f *flight) int32 {
+// maskLater returns the id of a mask for row number row of those that sample in the next part of f.
+// The mask is not known yet.
+func (e *Engine) maskLater(f *flight, row int) int32 {
 	id, _ := e.masks.take(nil)
 	f.masks = append(f.masks, id)
-	f.late = append(f.late, lateMask{len(f.parts), id})
+	f.late = append(f.late, lateMask{len(f.parts), row, id})
 	f.batch.Late = true
 	return id
 }

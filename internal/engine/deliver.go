@@ -9,45 +9,63 @@ import (
 // deliver sends the results of a part to its caller.
 func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	s := p.sequence
+	s.coming -= p.rows
+	end := p.row + p.rows // of its rows
+	sampling := end
+	if p.chooses {
+		sampling -= 1 + p.drafted
+	}
+	at, right := p.end-p.drafted, 0 // position of the first token that it samples; drafted tokens that are right
+	if p.drafted > 0 {
+		if !p.void {
+			right = s.verify(p, res.Tokens[sampling:end])
+			e.landed(s, p, right)
+		}
+		s.draft.flying = false
+	}
 	if s.placed && s.places == p.places {
-		s.done = p.end
-		e.publish(s, s.done, f.number)
-		e.trim(s)
+		e.reach(s, p, right)
+		e.publish(s, min(s.done, len(s.tokens)), f.number)
 	}
 	if s.traced {
 		s.spent(res.Layers)
 	}
-	last := p.row + p.rows - 1
-	for i := p.row; i <= last; i++ {
-		if i == last && p.chooses && (p.void || p.end < len(s.tokens)) {
-			s.ahead.Add(-1) // the token is known already, or a later step samples it
+	for i := p.row; i < sampling; i++ {
+		got := s.result(f, res, i)
+		got.Index = p.start + int(f.batch.Rows[i].Token-p.first)
+		got.end = s.run.Tokens == 0 && p.end == s.run.total() && i == end-1
+		s.run.results <- got
+	}
+	chose := false
+	for i := sampling; i < end; i++ {
+		if p.void || i > sampling+right || at+i-sampling < len(s.tokens) || s.over {
+			s.ahead.Add(-1) // the token is known already, a later step samples it, or it follows a wrong one
 			continue
 		}
-		got := result{Result: Result{
-			Choice: s.choice, Stats: s.run.stats, Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i], LogProbability: res.LogProbabilities[i],
-		}}
-		if got.Logits != nil || got.Hidden != nil {
-			f.users++
-			got.flight = f
+		got := s.result(f, res, i)
+		got.Chosen, got.Index = true, s.chosen()
+		got.Final, got.Stopped = s.choose(got.Token)
+		if s.traced {
+			got.Trace, s.trace = s.trace, nil
+			s.spent(make([]time.Duration, len(res.Layers)))
 		}
-		if got.Chosen = i == last && p.chooses; got.Chosen {
-			got.Index = s.chosen()
-			got.Final, got.Stopped = s.choose(got.Token)
-			if s.traced {
-				got.Trace, s.trace = s.trace, nil
-			}
-			e.measures.chose(s, now)
-		} else {
-			got.Index = p.start + int(f.batch.Rows[i].Token-p.first)
-			got.end = s.run.Tokens == 0 && p.end == s.run.total() && i == last
-		}
+		e.measures.chose(s, now)
 		s.run.results <- got
-		switch {
-		case got.Final:
-			e.complete(s, got.Stopped)
-		case got.Chosen && s.constraint != nil:
-			e.constrainSoon(s)
+		if chose = true; s.placed && s.places == p.places {
+			e.publish(s, min(s.done, len(s.tokens)), f.number)
 		}
+		if got.Final {
+			e.complete(s, got.Stopped)
+		}
+	}
+	if s.over {
+		return
+	}
+	if s.placed && s.places == p.places {
+		e.trim(s)
+	}
+	if chose && s.constraint != nil {
+		e.constrainSoon(s)
 	}
 	if s.run.Tokens == 0 && p.end == s.run.total() {
 		if p.rows == 0 {
@@ -55,4 +73,16 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		}
 		e.stop(s.run, EndedByLength)
 	}
+}
+
+// result returns the result of a row of f.
+func (s *sequence) result(f *flight, res *plan.Result, row int) result {
+	got := result{Result: Result{
+		Choice: s.choice, Stats: s.run.stats, Token: res.Tokens[row], Logits: res.Logits[row], Hidden: res.Hidden[row], LogProbability: res.LogProbabilities[row],
+	}}
+	if got.Logits != nil || got.Hidden != nil {
+		f.users++
+		got.flight = f
+	}
+	return got
 }

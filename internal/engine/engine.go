@@ -38,6 +38,8 @@ type Engine struct {
 	done    uint64    // number of the last step that is done
 	spare   []*flight // for reuse
 	pace    pace
+	drafts  int  // the most drafted tokens in a step
+	odds    odds // with which sequences begin
 	checks  checkpoints
 	order   []claim    // scratch of setQuotas
 	setup   plan.Setup // of the executable, after the last step was submitted
@@ -70,6 +72,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
 		pace:   pace{gap: cmp.Or(c.Gap, gap)},
+		drafts: c.drafted(p), odds: newOdds(),
 		checks: c.checkpoints(p),
 		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -44,7 +45,8 @@ type part struct {
 	first    int32 // index of its first token in the batch
 	row      int   // its first row
 	rows     int
-	chooses  bool // its last row samples a token
+	chooses  bool // its last row samples a token, and one more before it for each drafted token
+	drafted  int  // drafted tokens, its last ones
 	void     bool // the token was sampled without its mask
 }
 
@@ -105,35 +107,41 @@ func (e *Engine) keep(f *flight) {
 	e.spare = append(e.spare, f)
 }
 
-// add appends the next n tokens of s to f, with the given number of outputs of its prompt. s has
-// the pages for them.
+// add appends the next n tokens of s and its draft to f, with the given number of outputs of its
+// prompt. s has the pages for them.
 func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
-	b := &f.batch
+	b, draft := &f.batch, s.draft.tokens
 	first := int32(len(b.Tokens))
-	p := part{sequence: s, places: s.places, start: s.sent, end: s.sent + n, known: max(len(s.tokens)-1, s.prompt()), first: first, row: len(b.Rows)}
+	end := s.sent + n
+	p := part{
+		sequence: s, places: s.places, start: s.sent, end: end + len(draft), known: max(len(s.tokens)-1, s.prompt()), first: first, row: len(b.Rows), drafted: len(draft),
+	}
 	from := int32(-1)
 	if s.sent == len(s.tokens) {
 		from = s.row // in the previous step
 		b.Tokens = append(b.Tokens, 0)
 	} else {
-		b.Tokens = append(b.Tokens, s.tokens[s.sent:s.sent+n]...)
+		b.Tokens = append(b.Tokens, s.tokens[s.sent:end]...)
 	}
-	p.chooses = s.run.Tokens > 0 && p.end >= len(s.tokens)
+	b.Tokens = append(b.Tokens, draft...)
+	p.chooses = s.run.Tokens > 0 && end >= len(s.tokens)
 	for range outputs {
 		o := s.run.Outputs[s.given]
 		s.given++
 		b.Rows = append(b.Rows, plan.Row{Token: first + o.Token - int32(s.sent), Want: o.Want})
 	}
 	if p.chooses {
-		b.Rows = append(b.Rows, e.choosing(f, s, first+int32(n-1), p.end-s.prompt()))
+		for i := range 1 + len(draft) {
+			b.Rows = append(b.Rows, e.choosing(f, s, first+int32(n-1+i), end-s.prompt(), i))
+		}
 	}
 	p.rows = len(b.Rows) - p.row
-	for i := range n {
+	for i := range n + len(draft) {
 		f.from = append(f.from, from)
 		b.Positions = append(b.Positions, int32(s.sent+i))
 	}
 	if e.program.Axes[0] > 0 {
-		for i := range n {
+		for i := range n + len(draft) {
 			axis := int32(0)
 			if at := s.sent + i; at < len(s.run.Types) {
 				axis = s.run.Types[at]
@@ -157,30 +165,50 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 		b.Trace = true
 	}
 	f.parts = append(f.parts, p)
-	s.sent += n
+	s.sent = p.end
 	s.under++
 	s.ahead.Add(int32(p.rows))
+	s.coming += p.rows
 	s.step, s.row = f.number, int32(len(b.Rows)-1)
+	if len(draft) > 0 {
+		e.fly(s, end)
+	}
 	e.publish(s, min(s.sent, len(s.tokens)), f.number)
 	if s.began.IsZero() {
 		e.measures.began(s, time.Now())
 	}
 }
 
-// choosing returns the row that samples token number n after the prompt of s. Its slices are not
-// reused while f is in flight, even if the answer has ended.
-func (e *Engine) choosing(f *flight, s *sequence, token int32, n int) plan.Row {
+// choosing returns the row that samples token number n after the prompt of s, or after so many
+// drafted tokens a later one. Its slices are not reused while f is in flight, even if the answer has
+// ended.
+func (e *Engine) choosing(f *flight, s *sequence, token int32, n, drafted int) plan.Row {
 	r := plan.Row{Token: token, Want: s.run.Want | plan.WantToken, Sampling: s.run.Sampling}
 	r.Sampling.Choice += uint32(s.choice)
 	if s.constraint != nil {
-		r.Mask = e.maskLater(f)
-	} else if m := s.run.allowed(n); m != nil {
+		r.Mask = e.maskLater(f, drafted)
+	} else if m := s.run.allowed(n + drafted); m != nil {
 		r.Mask = e.useMask(f, m)
 	}
-	if len(s.adjust) > 0 {
-		at := len(f.adjust)
-		f.adjust = append(f.adjust, s.adjust...)
+	at := len(f.adjust)
+	f.adjust = append(f.adjust, s.adjust...)
+	if s.run.Sampling.Penalizes() {
+		for _, id := range s.draft.tokens[:drafted] {
+			f.adjust = append(f.adjust[:at], count(f.adjust[at:], id)...)
+		}
+	}
+	if len(f.adjust) > at {
 		r.Adjustments = f.adjust[at:len(f.adjust):len(f.adjust)]
 	}
 	return r
+}
+
+// count adds one occurrence of a token to all, which are in ascending order.
+func count(all []sample.Adjustment, id int32) []sample.Adjustment {
+	at, found := slices.BinarySearchFunc(all, id, func(a sample.Adjustment, id int32) int { return int(a.Token) - int(id) })
+	if !found {
+		all = slices.Insert(all, at, sample.Adjustment{Token: id})
+	}
+	all[at].Count++
+	return all
 }

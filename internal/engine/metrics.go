@@ -19,22 +19,28 @@ type Metrics struct {
 	Busy          time.Duration // time with at least one step in flight
 	PromptTokens  uint64        // run, of prompts and again after preemption
 	ChosenTokens  uint64
-	CacheQueries  uint64 // tokens of the answers that were given pages, counted each time
-	CacheHits     uint64 // of CacheQueries, tokens that were cached
-	Preemptions   uint64
-	Evictions     uint64 // pages evicted
-	Saves         uint64 // pages copied to host memory
-	Restores      uint64 // pages copied from host memory
-	Ended         map[Ending]uint64
-	Pace          Pace
-	TimeToFirst   Histogram // seconds from [Engine.Run] to an answer's first token
-	BetweenTokens Histogram // seconds
-	EndToEnd      Histogram // seconds of an answer that did not end with an error
-	Queue         Histogram // seconds from Run to the first step
-	Prefill       Histogram // seconds from the first step to the first token
-	Decode        Histogram // seconds from the first token to the last
-	PromptLength  Histogram // tokens
-	AnswerLength  Histogram // tokens
+	Drafts        uint64 // drafts run
+	DraftedTokens uint64
+	// AcceptedTokens are drafted tokens that were right, and AcceptedAt those by their place in the
+	// draft.
+	AcceptedTokens uint64
+	AcceptedAt     [mostDraft]uint64
+	CacheQueries   uint64 // tokens of the answers that were given pages, counted each time
+	CacheHits      uint64 // of CacheQueries, tokens that were cached
+	Preemptions    uint64
+	Evictions      uint64 // pages evicted
+	Saves          uint64 // pages copied to host memory
+	Restores       uint64 // pages copied from host memory
+	Ended          map[Ending]uint64
+	Pace           Pace
+	TimeToFirst    Histogram // seconds from [Engine.Run] to an answer's first token
+	BetweenTokens  Histogram // seconds
+	EndToEnd       Histogram // seconds of an answer that did not end with an error
+	Queue          Histogram // seconds from Run to the first step
+	Prefill        Histogram // seconds from the first step to the first token
+	Decode         Histogram // seconds from the first token to the last
+	PromptLength   Histogram // tokens
+	AnswerLength   Histogram // tokens
 }
 
 // Pace is the engine's plan for the length of steps.

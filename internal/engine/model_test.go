@@ -40,10 +40,14 @@ type trial struct {
 
 	allowed []*engine.Mask // of many requests
 
-	mu      sync.Mutex
-	past    []history // earlier requests
-	lost    int       // requests that failed with a lost step
-	preempt uint64    // as reported by requests
+	right float64 // probability that a drafted token is right
+
+	mu          sync.Mutex
+	wanted      map[*engine.Request]*expected
+	foretellers uint64
+	past        []history // earlier requests
+	lost        int       // requests that failed with a lost step
+	preempt     uint64    // as reported by requests
 }
 
 // A history is the tokens of an answer, and what they are cached under.
@@ -60,6 +64,7 @@ type ends struct {
 	results, whole, damaged, nothing, refused, lost, closed, cancelled, left atomic.Int64
 	forced                                                                   atomic.Int64
 
+	drafts, accepted, wrong                                                     atomic.Int64
 	hits, checkpoints, preemptions, saves, restores, waits, stops, late, traced atomic.Int64
 }
 
@@ -91,6 +96,11 @@ func (r *trial) prepare() bool {
 	own := rand.New(rand.NewPCG(r.seed, 5)) // the number of prompt tokens in a step changes no result
 	r.config.Chunk = pick(own, 0, 0, 5, 40, 256, 300, 1000, 3000)
 	r.config.Gap = pick(own, 0, 0, 1, time.Microsecond, 100*time.Microsecond, time.Hour)
+	if own := rand.New(rand.NewPCG(r.seed, 7)); own.IntN(3) > 0 {
+		r.wanted = map[*engine.Request]*expected{}
+		r.config.Propose, r.config.Drafts, r.config.DraftAlways = r.propose, pick(own, 0, 0, 1, 3, 16), own.IntN(2) == 0
+		r.right = pick(own, 0, 0.5, 0.9, 0.98, 1)
+	}
 	if rng.IntN(3) == 0 {
 		r.model.longFrom, r.model.dynamic = 1+rng.IntN(r.config.Context), rng.IntN(3) == 0
 	}
@@ -194,6 +204,12 @@ func (r *trial) rest() {
 			r.broken("group %d: at rest, %d of %d pages are used", g, group.Used, group.Pages)
 		}
 	}
+	if m.AcceptedTokens > m.DraftedTokens || m.Drafts > m.DraftedTokens || r.config.Propose == nil && m.Drafts > 0 {
+		r.broken("%d drafts of %d tokens, %d of them right", m.Drafts, m.DraftedTokens, m.AcceptedTokens)
+	}
+	r.seen.drafts.Add(int64(m.Drafts))
+	r.seen.accepted.Add(int64(m.AcceptedTokens))
+	r.seen.wrong.Add(int64(m.DraftedTokens - m.AcceptedTokens))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.device.locked(func() {
@@ -304,6 +320,7 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 		{"whole", &seen.whole}, {"damaged", &seen.damaged}, {"with nothing allowed", &seen.nothing}, {"refused by masks", &seen.refused}, {"lost", &seen.lost},
 		{"closed", &seen.closed}, {"cancelled", &seen.cancelled}, {"too late", &seen.late}, {"left", &seen.left}, {"answers stopped", &seen.stops},
 		{"prefix hits", &seen.hits}, {"checkpoint hits", &seen.checkpoints}, {"preemptions", &seen.preemptions}, {"saves", &seen.saves}, {"restores", &seen.restores}, {"waits", &seen.waits}, {"traced tokens", &seen.traced},
+		{"drafts", &seen.drafts}, {"right drafted tokens", &seen.accepted}, {"wrong ones", &seen.wrong},
 	} {
 		points = append(points, fmt.Sprintf("%d %s", c.n.Load(), c.what))
 		if first == 0 && steps >= 10_000 && c.n.Load() == 0 {

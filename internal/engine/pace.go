@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math/bits"
 	"time"
 )
@@ -24,6 +25,8 @@ type pace struct {
 	rows   [rowSizes]float64 // seconds of a step of decoding rows, by the class of their number
 	each   float64           // seconds that a prompt token adds to a step
 	before int               // prompt tokens of the last step with both decode and prefill
+
+	drafts [rowSizes]float64 // part of a step's time that a drafted token adds, by the class of the other rows
 
 	move  float64 // seconds that a saved or restored byte adds to a step
 	moves int     // steps that move was measured in
@@ -79,6 +82,28 @@ func (p *pace) decoding(rows int) float64 {
 	return 0
 }
 
+// drafting returns the predicted seconds of a step of that many rows and drafted tokens, or 1 if
+// nothing is known.
+func (p *pace) drafting(rows, drafted int) float64 {
+	return cmp.Or(p.decoding(rows), 1) * (1 + max(0, p.drafts[rowClass(rows)])*float64(drafted))
+}
+
+// drew records how long a step of that many rows and drafted tokens took.
+func (p *pace) drew(rows, drafted int, seconds float64) {
+	base := p.decoding(rows)
+	if base == 0 {
+		return
+	}
+	at := &p.drafts[rowClass(rows)]
+	each := (seconds/base - 1) / float64(drafted)
+	*at += (min(each, 1) - *at) * min(quarter, float64(drafted)/32)
+	// The time without drafts grows with the context.
+	learn(&p.rows[rowClass(rows)], seconds/(1+max(0, *at)*float64(drafted)), 1./32)
+}
+
+// forgetDrafts makes drafts seem cheaper, so that they are tried again.
+func (p *pace) forgetDrafts(rows int) { p.drafts[rowClass(rows)] *= 1 - 1./512 }
+
 // room returns how many prompt tokens go into a step with room for most, beside the given number of
 // decoding rows.
 func (p *pace) room(most, rows int) int {
@@ -107,11 +132,16 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	}
 	p.last = now
 	seconds := now.Sub(begun).Seconds()
-	rows := 0
+	rows, drafted := 0, 0
 	for i := range f.parts {
-		if part := &f.parts[i]; part.end-part.start == 1 {
+		part := &f.parts[i]
+		if drafted += part.drafted; part.end-part.start-part.drafted == 1 {
 			rows++
 		}
+	}
+	decoding := p.decoding(rows)
+	if drafted > 0 {
+		decoding = p.drafting(rows, drafted)
 	}
 	switch {
 	case f.capture > 0 || seconds <= 0:
@@ -119,12 +149,14 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 		// Other delays must not keep pages from being saved: the least time counts, and grows
 		// slowly.
 		p.moves++
-		each := max(0, seconds-p.decoding(rows)-p.each*float64(f.prompt)) / float64(f.moved)
+		each := max(0, seconds-decoding-p.each*float64(f.prompt)) / float64(f.moved)
 		if p.moves == 1 || each < p.move*1.1 {
 			p.move = each
 		} else {
 			p.move *= 1.1
 		}
+	case f.prompt == 0 && drafted > 0:
+		p.drew(rows, drafted, seconds)
 	case f.prompt == 0:
 		learn(&p.rows[rowClass(rows)], seconds, quarter)
 	case f.prompt >= pageTokens && rows == 0:
@@ -132,7 +164,7 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 		p.saturate(f.prompt, seconds, most)
 	case f.prompt >= pageTokens:
 		// If prompts are a small part of the step, it says little about them.
-		added := max(seconds-p.decoding(rows), seconds/16)
+		added := max(seconds-decoding, seconds/16)
 		part := quarter
 		if now := added / float64(f.prompt); now < p.each {
 			part = min(quarter, added/seconds)

@@ -119,6 +119,9 @@ func (e *Engine) newRun(r *Request) *run {
 		if r.Constrain != nil && r.Tokens > 0 {
 			s.constraint = &constraint{Constraint: r.Constrain(i), mask: make([]uint32, (vocab+31)/32)}
 		}
+		if e.drafts > 0 && r.Tokens > 1 && r.Drafts >= 0 {
+			s.draft.proposer, s.draft.odds = e.config.Propose(r), e.odds
+		}
 		w.answers = append(w.answers, s)
 	}
 	return w
@@ -283,5 +286,8 @@ func (e *Engine) finish(s *sequence, how Ending) {
 	e.release(s)
 	e.queue.leave(s)
 	e.measures.ended(s, how)
+	if s.draft.proposer != nil {
+		s.draft.proposer.End(s.tokens)
+	}
 	e.work.Signal()
 }

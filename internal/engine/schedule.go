@@ -42,7 +42,7 @@ func (e *Engine) schedule() {
 // submitted, because sequences with the needed places or pages wait for their callers, those lose
 // them at once.
 func (e *Engine) next() *flight {
-	if e.closing.Load() || len(e.flights) == stepsAhead {
+	if e.closing.Load() || len(e.flights) == stepsAhead || len(e.flights) > 0 && e.expects() {
 		return nil
 	}
 	e.awaitCallers()
@@ -62,7 +62,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	f.number = e.steps + 1
 	tokens, room := e.limits.Tokens, e.limits.Rows
 	if !e.program.Whole { // without the room for the decoding rows
-		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
+		tokens, room = e.pace.room(e.mostPrompt(), e.queue.decoding()), room-e.limits.Seqs-e.drafts
 	}
 	e.frozen = e.frozen[:0]
 	for _, s := range e.queue.active {
@@ -91,6 +91,9 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	}
 	return f, lack
 }
+
+// mostPrompt returns the room of a step for prompt tokens, beside the decoding rows and drafts.
+func (e *Engine) mostPrompt() int { return e.limits.Tokens - (e.limits.Seqs - 1) - e.drafts }
 
 // The first in the queue gets one of ofFirst parts of a step's prompt tokens.
 const ofFirst = 8
@@ -126,10 +129,11 @@ func (e *Engine) setQuotas(tokens int) (left int) {
 
 // addAll adds to f the tokens that each sequence with a place runs in the next step, in the order
 // of the queue: prompt tokens within its quota, and spare ones that earlier sequences did not use.
-// It reports whether a sequence lacks pages, and whether one was skipped because it has no quota or
-// stays behind another. Sequences stay behind others only if behind is set.
+// A sequence whose last token is known may have a draft after it. It reports whether a sequence
+// lacks pages, and whether one was skipped because it has no quota or stays behind another. Sequences stay behind others only if behind is set.
 func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack, skipped bool) {
 	full := false // no further sequence gets its first pages in this step
+	b := bet{rows: e.queue.decoding()}
 	for i, s := range e.queue.active {
 		tokens := s.quota + spare
 		if tokens == 0 && (s.rest() > 0 || !s.placed) {
@@ -169,7 +173,8 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 			}
 			continue
 		}
-		if !e.cover(f, i, s, s.sent+n, patience) {
+		e.propose(s, n, &b)
+		if !e.cover(f, i, s, s.sent+n+len(s.draft.tokens), patience) {
 			lack = true
 			continue
 		}
@@ -264,13 +269,13 @@ func (e *Engine) await() {
 		return
 	}
 	for i := range f.parts {
-		if res.Err != nil && res.Err[i] != nil {
-			e.fail(f.parts[i].sequence, res.Err[i])
+		if p := &f.parts[i]; res.Err != nil && res.Err[i] != nil && !e.retry(p) {
+			e.fail(p.sequence, res.Err[i])
 		}
 	}
 	e.done = f.number
 	e.settle(f, false)
-	e.pace.took(f, now, e.limits.Tokens-(e.limits.Seqs-1))
+	e.pace.took(f, now, e.mostPrompt())
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.sequence.under--; !p.sequence.over {

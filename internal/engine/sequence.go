@@ -29,6 +29,7 @@ type sequence struct {
 	adjust []sample.Adjustment
 
 	constraint *constraint // or nil
+	draft      draft
 
 	traced bool    // the times of its steps by layer are wanted
 	placed bool    // has pages
@@ -43,6 +44,7 @@ type sequence struct {
 
 	ahead  atomic.Int32 // results that the caller has not taken, including those in flight
 	under  int          // its steps in flight
+	coming int          // results in flight
 	missed int          // steps missed in a row, waiting for its caller
 	step   uint64       // the last one submitted
 	row    int32        // in that step, which samples the next token
@@ -78,6 +80,9 @@ func (s *sequence) before(o *sequence) int {
 // rest returns the number of prompt tokens that s has left to run. A single token whose row samples
 // the next one does not count.
 func (s *sequence) rest() int {
+	if s.draft.flying {
+		return 0
+	}
 	n := len(s.tokens) - s.sent
 	if n == 1 && s.run.Tokens > 0 {
 		return 0
@@ -116,7 +121,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 	known := len(s.tokens) - s.sent
 	chooses := s.run.Tokens > 0
 	switch {
-	case s.sent == s.run.total():
+	case s.draft.flying || s.sent == s.run.total():
 		return 0, 0
 	case known == 0:
 		// The step in flight samples the token to continue with.
@@ -190,11 +195,7 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 	}
 	n := s.chosen()
 	if s.run.Sampling.Penalizes() {
-		at, found := slices.BinarySearchFunc(s.adjust, id, func(a sample.Adjustment, id int32) int { return int(a.Token) - int(id) })
-		if !found {
-			s.adjust = slices.Insert(s.adjust, at, sample.Adjustment{Token: id})
-		}
-		s.adjust[at].Count++
+		s.adjust = count(s.adjust, id)
 	}
 	stopped = n > s.run.MinTokens && slices.Contains(s.run.Stop, id)
 	return stopped || n == s.run.Tokens, stopped

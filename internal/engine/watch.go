@@ -25,6 +25,7 @@ type StepReport struct {
 	Prompt int // prompt tokens in chunks, included in Tokens
 	Rows   int // with an output or a sampled token
 	Chosen int // rows that sample a token, included in Rows
+	Drafts int // drafted tokens, included in Tokens
 
 	Submitted time.Time     // passed to the executable
 	Begun     time.Time     // Submitted, or when the previous step was done, whichever is later
@@ -60,8 +61,9 @@ func (e *Engine) tell(f *flight, res *plan.Result, err error) {
 		return
 	}
 	for i := range f.parts {
-		if f.parts[i].chooses {
-			r.Chosen++
+		if p := &f.parts[i]; p.chooses {
+			r.Chosen += 1 + p.drafted
+			r.Drafts += p.drafted
 		}
 	}
 	r.Times, r.Spans = res.Times, res.Spans

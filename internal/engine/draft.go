@@ -1,0 +1,384 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// Speculative decoding (Leviathan et al., "Fast Inference from Transformers via Speculative
+// Decoding", 2023). A step runs, after the last known token of a sequence, a draft: tokens that are
+// likely to follow. Each row samples the token after its own, and a drafted token is right exactly
+// if it equals the token that the row before it sampled. A sampled token is a function of logits,
+// seed and position, and the bits of a row do not depend on other rows, so the answer has the same
+// tokens with drafts and without. The positions of wrong tokens are overwritten by the next step.
+
+// A Proposer proposes drafts for one answer. The scheduler calls it with the engine locked.
+type Proposer interface {
+	// Propose returns at most n tokens that are likely to follow tokens, and a measure of what
+	// speaks for the first of them: 0 or more. Each further token has one more than the one before
+	// it. tokens begin with those of the last call. The draft is valid until the next call.
+	Propose(tokens []int32, n int) (draft []int32, evidence int)
+	// End is called once, with the tokens of the answer and its prompt.
+	End(tokens []int32)
+}
+
+// The sizes of drafts.
+const (
+	mostDraft = 16 // tokens of a draft
+	draftRoom = 32 // drafted tokens in a step, of all sequences
+)
+
+// odds are the measured chances, by evidence, that a drafted token is right if those before it are.
+type odds [evidences]float64
+
+const (
+	evidences  = 24       // the last class is for all above
+	firstOdds  = 0.5      // before anything is known
+	ownOdds    = 1. / 8   // weight of an outcome in the odds of its sequence
+	allOdds    = 1. / 64  // weight of an outcome in the odds with which sequences begin
+	regainOdds = 1. / 512 // weight of firstOdds if a draft does not pay, so that it is tried again
+)
+
+func newOdds() (o odds) {
+	for i := range o {
+		o[i] = firstOdds
+	}
+	return o
+}
+
+func (o *odds) of(evidence int) *float64 { return &o[min(evidence, evidences-1)] }
+
+// learn adds an outcome.
+func (o *odds) learn(evidence int, right bool, weight float64) {
+	now := 0.
+	if right {
+		now = 1
+	}
+	at := o.of(evidence)
+	*at += (now - *at) * weight
+}
+
+// A draft is what one sequence needs for drafts.
+type draft struct {
+	proposer Proposer // nil: none
+	odds     odds
+	tokens   []int32 // of the step being made, or in flight
+	evidence int     // of the first of them
+	flying   bool    // tokens are in flight
+	at       int     // position of the first of them
+	checked  int     // how many of them can be right; -1: masks are not known yet, see lookAhead
+	skip     bool    // the next step has no draft, because the last one failed
+}
+
+// inFlight returns how many drafted tokens of s are in flight.
+func (s *sequence) inFlight() int {
+	if !s.draft.flying {
+		return 0
+	}
+	return len(s.draft.tokens)
+}
+
+// drafts returns the most tokens of a draft.
+func (c Config) drafts() int {
+	if c.Propose == nil || c.Drafts < 0 {
+		return 0
+	}
+	return min(cmp.Or(c.Drafts, mostDraft), mostDraft)
+}
+
+// drafted returns the most drafted tokens in a step.
+func (c Config) drafted(p *plan.Program) int {
+	if p.Whole {
+		return 0
+	}
+	return min(c.Parallel*c.drafts(), draftRoom)
+}
+
+// A bet is the expected work and result of a step that decodes.
+type bet struct {
+	rows    int     // sequences
+	drafted int     // tokens
+	right   float64 // of drafted, as expected
+}
+
+// propose sets the draft of s for a step that runs the next n tokens of s, and adds it to b.
+func (e *Engine) propose(s *sequence, n int, b *bet) {
+	d := &s.draft
+	d.tokens = d.tokens[:0]
+	if d.proposer == nil || n < 1 || n > pageTokens || n != len(s.tokens)-s.sent || s.chosen() == 0 {
+		return
+	}
+	if d.skip {
+		d.skip = false
+		return
+	}
+	most := e.mostOf(s, s.sent+n, e.drafts-b.drafted)
+	if most == 0 {
+		return
+	}
+	tokens, evidence := d.proposer.Propose(s.tokens, most)
+	if len(tokens) == 0 || e.lacking(s, s.sent+n+len(tokens)) >= 0 {
+		return
+	}
+	k := e.pays(s, evidence, 0, len(tokens), b)
+	d.tokens, d.evidence = append(d.tokens, tokens[:k]...), evidence
+}
+
+// mostOf returns the most tokens of a draft after position end. The step has room for that many.
+func (e *Engine) mostOf(s *sequence, end, room int) int {
+	ahead := tokensAhead
+	if s.run.wide() {
+		ahead = widesAhead
+	}
+	n := min(e.config.drafts(), room, s.run.total()-end, ahead-int(s.ahead.Load())-1)
+	if s.run.Drafts != 0 {
+		n = min(n, s.run.Drafts)
+	}
+	if s.constraint != nil {
+		if _, ok := s.constraint.Constraint.(Foresight); !ok {
+			return 0
+		}
+	}
+	for g, group := range e.program.Groups {
+		// A state at a multiple of Every must not depend on drafted tokens, and pages that only
+		// pass must not be released because of them.
+		switch every := group.Every; {
+		case every > 0:
+			n = min(n, every-1-end%every)
+		case group.Kind == plan.PerSequence && end/pageTokens > s.sent/pageTokens:
+			return 0 // the step completes a page, which others may read while s runs its tokens again
+		}
+		if s.tables[g].passing {
+			n = min(n, group.Chunk-1-end%group.Chunk)
+		}
+	}
+	return max(n, 0)
+}
+
+// least is by how much a longer draft must pay.
+const least = 0.01
+
+// pays returns how many of the n drafted tokens of s go into a step: with that many it has the most
+// tokens in its time. It adds them to b. The first skip tokens are in flight; the draft is for what
+// follows them.
+func (e *Engine) pays(s *sequence, evidence, skip, n int, b *bet) int {
+	rate := func(right float64, drafted int) float64 {
+		return (float64(b.rows) + right) / e.pace.drafting(b.rows, drafted)
+	}
+	best, most := 0, rate(b.right, b.drafted)
+	chance, right, kept := 1., b.right, b.right
+	for i := range n {
+		chance *= *s.draft.odds.of(evidence + i)
+		if i < skip {
+			continue
+		}
+		right += chance
+		k := i + 1 - skip
+		if now := rate(right, b.drafted+k); e.config.DraftAlways || now > most*(1+least) {
+			best, most, kept = k, now, right
+		}
+	}
+	if best == 0 && n > skip {
+		at := s.draft.odds.of(evidence + skip)
+		*at += max(0, firstOdds-*at) * regainOdds
+		e.pace.forgetDrafts(b.rows)
+	}
+	b.drafted, b.right = b.drafted+best, kept
+	return best
+}
+
+// expects reports whether the next step waits for those in flight, because drafts after their
+// tokens are likely to gain more than it costs to have the device idle between steps.
+func (e *Engine) expects() bool {
+	if e.drafts == 0 {
+		return false
+	}
+	b := bet{rows: e.queue.decoding()}
+	for _, s := range e.queue.active {
+		d := &s.draft
+		switch {
+		case d.flying && s.placed:
+			return true
+		case d.proposer == nil || !s.placed || s.under == 0 || s.chosen() == 0 || len(s.tokens) != s.sent:
+			continue
+		}
+		if most := e.mostOf(s, s.sent+1, e.drafts-b.drafted); most > 0 {
+			tokens, evidence := d.proposer.Propose(s.tokens, most+1)
+			e.pays(s, evidence, 1, len(tokens), &b)
+		}
+	}
+	return b.right*idleCost > float64(b.rows)
+}
+
+// idleCost is the reciprocal of the share of a step for which the device may idle before the next.
+const idleCost = 16
+
+// fly records that a step runs the draft of s, whose first token is at position at.
+func (e *Engine) fly(s *sequence, at int) {
+	d := &s.draft
+	d.flying, d.at, d.checked = true, at, len(d.tokens)
+	if s.constraint != nil {
+		if d.checked = -1; s.constraint.ready {
+			e.lookAheadSoon(s)
+		}
+	}
+}
+
+// verify returns how many of the drafted tokens of p are right. sampled are the tokens of its rows
+// that sample.
+func (s *sequence) verify(p *part, sampled []int32) int {
+	at := p.end - p.drafted
+	n := 0
+	for n < min(p.drafted, s.draft.checked) {
+		token := sampled[n]
+		if at+n < len(s.tokens) { // forced meanwhile
+			token = s.tokens[at+n]
+		}
+		if s.draft.tokens[n] != token {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// landed records that p is done, and that so many of its drafted tokens are right.
+func (e *Engine) landed(s *sequence, p *part, right int) {
+	d := &s.draft
+	e.measures.Drafts++
+	e.measures.DraftedTokens += uint64(p.drafted)
+	e.measures.AcceptedTokens += uint64(right)
+	for i := range min(right+1, p.drafted) {
+		if i < right {
+			e.measures.AcceptedAt[i]++
+		}
+		d.odds.learn(d.evidence+i, i < right, ownOdds)
+		e.odds.learn(d.evidence+i, i < right, allOdds)
+	}
+}
+
+// reach records that s has done the positions of p, of which so many drafted tokens are right. A
+// state per sequence that every step writes cannot drop the wrong ones; s then runs all tokens of p
+// again, and those that it has sampled.
+func (e *Engine) reach(s *sequence, p *part, right int) {
+	if s.done = p.end; right == p.drafted {
+		return
+	}
+	s.done -= p.drafted - right
+	if slices.ContainsFunc(e.program.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence && g.Every == 0 }) {
+		s.done = p.start
+	}
+	s.sent = s.done
+	for g := range s.tables {
+		t := &s.tables[g]
+		for last := len(t.after) - 1; last >= 0 && t.after[last] > t.group.Taken(s.done); last-- {
+			e.pools[g].let(t.pages[last], 0)
+			t.pages, t.after = t.pages[:last], t.after[:last]
+		}
+	}
+}
+
+// retry preempts the sequence of a part with a draft, which failed, and reports whether it did. The
+// failure may be due to a wrong token, so s runs again without a draft.
+func (e *Engine) retry(p *part) bool {
+	s := p.sequence
+	if p.drafted == 0 || s.over {
+		return false
+	}
+	p.void, s.draft.skip = true, true
+	e.giveUp(s)
+	return true
+}
+
+// Foresight is a [Constraint] that allows drafts.
+type Foresight interface {
+	Constraint
+	// Ahead sets masks[i], which is zero, to the mask for the token after draft[:i+1], as Next would
+	// if these tokens were sampled and none forced. It changes no later result. It returns for how
+	// many of the drafted tokens it did; the next one may not follow, or is not looked at.
+	Ahead(draft []int32, masks [][]uint32) (n int, err error)
+}
+
+// lookAhead sets the masks of the rows of the draft in flight, once Next has returned. The caller
+// holds e.mu, which lookAhead releases while it asks.
+func (e *Engine) lookAhead(s *sequence) {
+	c, d := s.constraint, &s.draft
+	if !d.flying || s.over || d.checked >= 0 {
+		return
+	}
+	known := len(s.tokens) - d.at // forced since the step was made
+	d.checked = 0
+	for d.checked < min(known, len(d.tokens)) && d.tokens[d.checked] == s.tokens[d.at+d.checked] {
+		d.checked++
+	}
+	if d.checked < known {
+		return
+	}
+	rest := slices.Clone(d.tokens[known:])
+	for len(c.ahead) < len(rest) {
+		c.ahead = append(c.ahead, make([]uint32, len(c.mask)))
+	}
+	masks, index := c.ahead[:len(rest)], s.chosen()
+	e.mu.Unlock()
+	n := e.foresee(c, rest, masks)
+	for i := range n {
+		if m := s.run.allowed(index + 1 + i); m != nil {
+			for j := range masks[i] {
+				masks[i][j] &= m.Words[j]
+			}
+		}
+	}
+	e.mu.Lock()
+	d.checked = known + n
+}
+
+// foresee calls Ahead. The caller does not hold e.mu. An error or a panic is one of the draft alone.
+func (e *Engine) foresee(c *constraint, draft []int32, masks [][]uint32) (n int) {
+	defer func() {
+		if recover() != nil {
+			n = 0
+		}
+	}()
+	for _, m := range masks {
+		clear(m)
+	}
+	n, err := c.Constraint.(Foresight).Ahead(draft, masks)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// lookAheadSoon runs lookAhead on another goroutine, unless one is about to. The caller holds e.mu.
+func (e *Engine) lookAheadSoon(s *sequence) {
+	c := s.constraint
+	if c.busy {
+		return
+	}
+	c.busy = true
+	go func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.lookAhead(s)
+		c.busy = false
+		e.masked.Broadcast()
+	}()
+}
+
+// maskOf returns the mask of row i of those that sample, or one that allows all tokens if no token
+// of the row is kept.
+func (e *Engine) maskOf(s *sequence, i int) []uint32 {
+	if !s.draft.flying {
+		return s.constraint.mask
+	}
+	known := len(s.tokens) - s.draft.at
+	switch {
+	case i < known || i > s.draft.checked:
+		return e.anything()
+	case i == known:
+		return s.constraint.mask
+	}
+	return s.constraint.ahead[i-known-1]
+}
