@@ -142,15 +142,10 @@ func (e *Engine) mostOf(s *sequence, end, room int) int {
 		}
 	}
 	for g, group := range e.program.Groups {
-		// A state at a multiple of Every must not depend on drafted tokens, and pages that only
-		// pass must not be released because of them.
-		switch every := group.Every; {
-		case every > 0:
-			n = min(n, every-1-end%every)
-		case group.Kind == plan.PerSequence && end/pageTokens > s.sent/pageTokens:
+		switch {
+		case group.Kind == plan.PerSequence && group.Every == 0 && end/pageTokens > s.sent/pageTokens:
 			return 0 // the step completes a page, which others may read while s runs its tokens again
-		}
-		if s.tables[g].passing {
+		case s.tables[g].passing: // and its pages are released when s goes on to the next chunk
 			n = min(n, group.Chunk-1-end%group.Chunk)
 		}
 	}
