@@ -101,7 +101,7 @@ func (c *constraint) allow(chosen []int32, force bool, mask []uint32) (forced []
 		c.next = c.thought.over()
 	}
 	if len(c.next) == 0 && force && c.bound {
-		c.next = c.certain()
+		c.next = c.certain(c.state)
 	}
 	if force && len(c.next) > 0 {
 		forced, c.next = c.next, nil
@@ -150,15 +150,15 @@ const (
 	openTokens   = 2   // how many of a text's last tokens may depend on the text after it
 )
 
-// certain returns the tokens that must follow if there are at least two, and nil otherwise. It
+// certain returns the tokens that must follow s if there are at least two, and nil otherwise. It
 // leaves out the last tokens if a longer token could replace them.
-func (c *constraint) certain() []int32 {
-	text := c.state.Forced(certainBytes)
+func (c *constraint) certain(s grammar.State) []int32 {
+	text := s.Forced(certainBytes)
 	if len(text) < 2 {
 		return nil
 	}
 	ids := c.model.tok.EncodeSpans([]tokenizer.Span{{Text: string(text)}}, false)
-	states, offsets := []grammar.State{c.state}, []int{0}
+	states, offsets := []grammar.State{s}, []int{0}
 	for i, id := range ids {
 		piece, rest := c.model.tok.Piece(id), text[offsets[i]:]
 		next, ok := states[i].Token(c.vocabulary, id)

@@ -122,6 +122,11 @@ func (t *task) request(limit int) *engine.Request {
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt
 	}
+	if n := g.SpeculativeTokens; n != nil {
+		if r.Drafts = *n; r.Drafts == 0 {
+			r.Drafts = -1
+		}
+	}
 	if g.LogProbs != nil {
 		r.Want = plan.WantLogProbability
 		if *g.LogProbs > 0 {

@@ -21,12 +21,18 @@ type Metrics struct {
 	Busy         time.Duration // time during which at least one step was running
 	PromptTokens uint64        // tokens computed in prefill, including those of preempted answers
 	AnswerTokens uint64        // tokens generated
-	CacheQueries uint64        // tokens looked up in the KV cache, each time an answer gets pages
-	CacheHits    uint64        // tokens of CacheQueries that the cache held
-	Preemptions  uint64        // times an answer lost its pages to another
-	Evictions    uint64        // idle pages reused for other tokens
-	Saves        uint64        // pages copied to host memory
-	Restores     uint64        // pages copied back to the device
+	// Proposals are the times that tokens were proposed for an answer, ProposedTokens those tokens,
+	// and AcceptedTokens those of them that the model sampled; AcceptedAt are these by their place
+	// in their proposal.
+	Proposals, ProposedTokens, AcceptedTokens uint64
+	AcceptedAt                                [MaxSpeculativeTokens]uint64
+
+	CacheQueries uint64 // tokens looked up in the KV cache, each time an answer gets pages
+	CacheHits    uint64 // tokens of CacheQueries that the cache held
+	Preemptions  uint64 // times an answer lost its pages to another
+	Evictions    uint64 // idle pages reused for other tokens
+	Saves        uint64 // pages copied to host memory
+	Restores     uint64 // pages copied back to the device
 
 	// TargetITL is [Options.TargetITL], StepPromptTokens how many tokens of prompts the step made
 	// last had room for, and PromptTokenTime how long one of them makes a step, as was learnt
@@ -98,6 +104,7 @@ func (m *Model) Metrics() Metrics {
 		Running: e.Running, Waiting: e.Waiting,
 		Device: m.device.memory(),
 		Steps:  e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
+		Proposals: e.Drafts, ProposedTokens: e.DraftedTokens, AcceptedTokens: e.AcceptedTokens, AcceptedAt: e.AcceptedAt,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
 		TargetITL: e.Pace.Gap, StepPromptTokens: e.Pace.PromptTokens, PromptTokenTime: e.Pace.Token,
 		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},

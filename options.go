@@ -49,6 +49,12 @@ type Options struct {
 	// prompts of other requests are prefilled: each step prefills as many tokens as fit into it, by
 	// measured step times. It does not change the results. 0: 40 ms on a GPU, 100 ms on the CPU.
 	TargetITL time.Duration
+	// Speculative says who proposes tokens for an answer, of which one step then checks several.
+	Speculative Speculative
+	// SpeculativeTokens is the number of tokens that are proposed for an answer in one step. If 0,
+	// it is what makes answers fastest, by the measured times of steps and by how many of the
+	// answer's proposed tokens were right so far; where none would pay it is none.
+	SpeculativeTokens int
 	// Memory limits the host memory that the model takes, in bytes. It never takes more than is
 	// free. On the CPU the limit is for repacked weights, the KV cache and scratch together. If it
 	// is 0, the KV cache takes at most half of the memory that is free besides the weights, or
@@ -185,6 +191,9 @@ func (o *Options) validate() error {
 	case o.HostCache < 0 || o.HostCache > math.MaxInt:
 		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}
+	if err := o.validateSpeculative(); err != nil {
+		return err
+	}
 	if o.CheckReference < 0 {
 		return fmt.Errorf("realizar: %w: %d steps to check; want 1 or more, or 0 for none", ErrOptions, o.CheckReference)
 	}
@@ -216,7 +225,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL,
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL, Drafts: o.drafts(d.Kind),
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
 			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 		}}

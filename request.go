@@ -92,6 +92,9 @@ type Generation struct {
 	// LayerTimes asks for [Event.LayerTimes]. Measuring makes steps slower, also for the other
 	// requests in the same step.
 	LayerTimes bool
+	// SpeculativeTokens, if not nil, is the most tokens that are proposed for an answer in one
+	// step, at most what [Options.SpeculativeTokens] says; 0 proposes none.
+	SpeculativeTokens *int
 	// Priority orders requests. Requests with a higher priority start first, and keep their memory
 	// if there is not enough for all running requests.
 	Priority int
@@ -183,6 +186,9 @@ func (g *Generation) validate(vocab int) error {
 		if n != nil && (*n < 0 || *n > maxLogProbs) {
 			return bad("log-probabilities of the %d likeliest tokens; want 0 to %d", *n, maxLogProbs)
 		}
+	}
+	if n := g.SpeculativeTokens; n != nil && (*n < 0 || *n > MaxSpeculativeTokens) {
+		return bad("%d proposed tokens; want 0 to %d", *n, MaxSpeculativeTokens)
 	}
 	for i, s := range g.Stop {
 		if s == "" {

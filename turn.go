@@ -192,6 +192,15 @@ func (t *thought) take(id int32) {
 	}
 }
 
+// limit returns how many tokens of reasoning are left, unless there is no limit or the reasoning is
+// over.
+func (t *thought) limit() (left int, limited bool) {
+	if t == nil || t.ended {
+		return 0, false
+	}
+	return t.left, true
+}
+
 // over returns the tokens that end the reasoning if it has no tokens left.
 func (t *thought) over() []int32 {
 	if t == nil || t.ended || t.left > 0 || !t.reader.parser.InReasoning() {

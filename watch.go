@@ -14,6 +14,9 @@ type StepTiming struct {
 	Tokens  int    // tokens that the step computed
 	Prompt  int    // the part of Tokens in prefill chunks, which have several tokens each
 	Chosen  int    // tokens that the step sampled
+	// Proposed is the part of Tokens that was proposed, see [Options.Speculative], and Accepted the
+	// part of Proposed that the step sampled as well.
+	Proposed, Accepted int
 
 	// Submitted is when the step was submitted to the device, Done when it was done. A step may be
 	// submitted while the one before is still running. Begun is when the step before was done, or
@@ -75,7 +78,7 @@ func (o *Options) watch() *engine.Watch {
 	var spans []Span // reused by each step
 	return &engine.Watch{Timed: true, Spans: o.Profile, Step: func(r *engine.StepReport) {
 		t := StepTiming{
-			Step: r.Number, Answers: r.Seqs, Tokens: r.Tokens, Prompt: r.Prompt, Chosen: r.Chosen,
+			Step: r.Number, Answers: r.Seqs, Tokens: r.Tokens, Prompt: r.Prompt, Chosen: r.Chosen, Proposed: r.Drafts, Accepted: r.Right,
 			Submitted: r.Submitted, Begun: r.Begun, Done: r.Done, Capture: r.Capture,
 			Device: r.Times.Total, Embed: r.Times.Embed, Choose: r.Times.Choose,
 		}

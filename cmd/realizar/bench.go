@@ -26,6 +26,7 @@ type benchCommand struct {
 	Runs   int    `short:"r" default:"3" placeholder:"N" help:"Runs of each test, after one that does not count."`
 	JSON   bool   `name:"json" help:"Write one JSON object per line and test."`
 
+	writeFlags
 	modelFlags
 }
 
@@ -50,12 +51,17 @@ products with weights would take in registers, in 8 bits or float32 as they are 
 as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -. It is more than 100% where
 caches hold a part of what a step reads: the limit is that of memory.
 
+With --write, write412 off is the choosing of the 412 tokens of a text after the prompt of --read, and write412
+suffix the same with proposed tokens (--speculative suffix), as many as pay or --speculative-tokens. The model
+chooses each token among this one alone, so weights do not matter, and the time is that of a real answer.
+
 With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
 (what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
 first token, the median), ttft_max_ms (the longest), rss_bytes and peak_rss_bytes (null where the system does not
 say), and what share_of_limit comes from, null where it does not: for choosing bandwidth_bytes_s and step_bytes (read
 by a step), where layers stream link_bytes_s and copied_bytes (by a step) too, for prompts peak_products_s and
-peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a token).
+peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a token). proposed and accepted
+are the tokens that --write proposed in its last run, and those that were right, or null.
 
 Examples:
 
@@ -64,6 +70,7 @@ Examples:
     realizar bench model.gguf -p 0 -n 32 -d 8192
     realizar bench model.gguf -p 0 --batch 1,4,16
     realizar bench model.gguf --device cuda
+    realizar bench model.gguf --read before.txt --write after.txt
 
 realizar bench serve measures a server: see realizar bench serve --help.`
 }
@@ -82,6 +89,10 @@ func (c *benchCommand) Validate() error {
 		return fmt.Errorf("-d %d: want 1 or more", *c.Depth)
 	case c.Runs < 1:
 		return fmt.Errorf("-r %d: want 1 or more", c.Runs)
+	case (c.Read == "") != (c.Write == ""):
+		return errors.New("--read and --write belong together: the text of a prompt and that of its answer")
+	case c.Write != "" && (c.Prompt != nil || c.Tokens != nil || c.Depth != nil || len(c.Batch) > 0):
+		return errors.New("--write: the files say how long prompt and answer are; leave -p, -n, -d and --batch out")
 	case c.checks():
 		return errors.New("--check-argmax and --check-reference: steps that are checked say nothing of speed; use run or eval")
 	}
@@ -99,6 +110,12 @@ func (c *benchCommand) Validate() error {
 		case len(c.Batch) > 0:
 			return errors.New("-n 0 leaves nothing to measure with --batch")
 		}
+	}
+	if c.SpeculativeTokens != 0 && c.Write == "" {
+		return errors.New("--speculative-tokens takes effect with --write alone: the other tests choose random tokens one by one")
+	}
+	if err := checkSpeculative(c.SpeculativeTokens); err != nil {
+		return err
 	}
 	return c.modelFlags.Validate()
 }
@@ -123,9 +140,12 @@ func (c *benchCommand) Run(a *app) error {
 		}
 	}
 	b := &benchmark{benchCommand: c, app: a, description: d}
-	if len(c.Batch) == 0 {
+	switch {
+	case c.Write != "":
+		err = b.writing()
+	case len(c.Batch) == 0:
 		err = b.answers()
-	} else {
+	default:
 		err = b.lockstep(n)
 	}
 	if err != nil {

@@ -52,6 +52,8 @@ type measurement struct {
 	PeakFloats    *float64 `json:"peak_floats_s"`
 	TokenProducts *int64   `json:"token_products"`
 	TokenFloats   *int64   `json:"token_floats"`
+	Proposed      *int64   `json:"proposed"` // tokens, in the last run
+	Accepted      *int64   `json:"accepted"`
 }
 
 // measurement returns the result of a test on a device of a kind, which may have a name.

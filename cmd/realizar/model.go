@@ -79,7 +79,7 @@ func (f *modelFlags) options() realizar.Options {
 	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
 	o := realizar.Options{
 		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: cmp.Or(f.Parallel, 1),
-		PreTokenizer: f.PreTokenizer,
+		PreTokenizer: f.PreTokenizer, Speculative: realizar.SpeculativeOff,
 	}
 	f.memoryFlags.apply(&o)
 	f.checkFlags.apply(&o)

@@ -36,6 +36,7 @@ type runCommand struct {
 	traceFlags
 	generationFlags
 	modelFlags
+	speculativeFlags
 }
 
 // Help is shown below the command's line.
@@ -102,6 +103,9 @@ func (c *runCommand) Validate() error {
 	if err := c.generationFlags.Validate(); err != nil {
 		return err
 	}
+	if err := c.speculativeFlags.check(); err != nil {
+		return err
+	}
 	return c.modelFlags.Validate()
 }
 
@@ -146,6 +150,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	c.Model = path
 	begun := time.Now()
 	o := c.options()
+	c.speculativeFlags.apply(&o)
 	t.watch(&o)
 	m, err := a.openWith(a.ctx, c.Model, o)
 	if err != nil {

@@ -66,6 +66,7 @@ type serveCommand struct {
 	pullFlag
 	jsonFlags
 	modelFlags
+	speculativeFlags
 	stepFlags
 	settingsFlags
 }
@@ -164,6 +165,9 @@ func (c *serveCommand) check() error {
 		if strings.TrimSpace(name) == "" {
 			return &flagError{flag: "served-model-name", err: errors.New("the name is empty")}
 		}
+	}
+	if err := c.speculativeFlags.check(); err != nil {
+		return err
 	}
 	return c.modelFlags.Validate()
 }

@@ -35,6 +35,7 @@ type modelSettings struct {
 	TTL     time.Duration `name:"ttl" help:"How long the model stays when nobody uses it. Default: --keep-alive."`
 
 	modelFlags
+	speculativeFlags
 	stepFlags
 }
 
@@ -106,7 +107,7 @@ func (c *serveCommand) withListed(named []servedModel) ([]servedModel, error) {
 
 // newModel returns a model with the settings of the flags.
 func (c *serveCommand) newModel(name, source string) servedModel {
-	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags, stepFlags: c.stepFlags}}
+	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags, speculativeFlags: c.speculativeFlags, stepFlags: c.stepFlags}}
 	m.version = m.versionWith("")
 	return m
 }

@@ -28,6 +28,8 @@ type tokenTimings struct {
 	steps   int           // number of these steps
 	next    tokenTime
 	tokens  []tokenTime // all chosen tokens, which may be more than the caller got
+
+	proposed, accepted, proposals int // tokens, and the steps that had some
 }
 
 // A tokenTime is the time of the steps from one token to the next.
@@ -61,7 +63,7 @@ func (t *tokenTimings) take(e *realizar.Event) {
 	}
 }
 
-// step records a step.
+// step records a step. The tokens that a step makes of one answer share its time.
 func (t *tokenTimings) step(s *realizar.StepTiming) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +82,16 @@ func (t *tokenTimings) step(s *realizar.StepTiming) {
 		return
 	}
 	t.next[totalTime] = s.Done.Sub(t.last)
-	t.tokens = append(t.tokens, t.next)
-	t.last, t.next = s.Done, tokenTime{}
+	n := 1 + s.Accepted
+	for i := range t.next {
+		t.next[i] /= time.Duration(n)
+	}
+	for range n {
+		t.tokens = append(t.tokens, t.next)
+	}
+	if t.last, t.next = s.Done, (tokenTime{}); s.Proposed > 0 {
+		t.proposed, t.accepted, t.proposals = t.proposed+s.Proposed, t.accepted+s.Accepted, t.proposals+1
+	}
 }
 
 // given returns the times of the tokens that the caller got.
@@ -182,6 +192,11 @@ func (t *tokenTimings) write(w io.Writer) {
 		sum := all[2].time
 		text += fmt.Sprintf("\nmedian, 95%% and sum are of the %d tokens after the first: %.2f tok/s, %.1f%% of the time on the device\n",
 			n, float64(n)/sum[totalTime].Seconds(), 100*float64(sum[deviceTime])/float64(sum[totalTime]))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.proposals > 0 {
+		text += fmt.Sprintf("%d steps had %d proposed tokens, of which %d were right; the tokens of a step share its time\n", t.proposals, t.proposed, t.accepted)
 	}
 	_, _ = io.WriteString(w, text)
 }

@@ -448,9 +448,6 @@ func (a *asking) misattributed(got *engine.Result) string {
 		return ""
 	}
 	times := got.Trace.Layers
-	if a.wanted != nil && got.Index > 0 && slices.Max(times) == 0 {
-		return "" // of the same step as the token before
-	}
 	if len(times) != len(a.model.windows)+1 || times[0] < 1 {
 		return fmt.Sprintf("times %v of %d layers", times, len(a.model.windows))
 	}
@@ -460,8 +457,7 @@ func (a *asking) misattributed(got *engine.Result) string {
 		}
 	}
 	if times[0] > 1 {
-		again := a.wanted != nil && a.model.hasSlots() // tokens run again after a wrong draft
-		if got.Index > 0 && got.Stats.Preemptions == 0 && !again {
+		if got.Index > 0 && got.Stats.Preemptions == 0 {
 			return fmt.Sprintf("times %v of several steps", times)
 		}
 		return ""

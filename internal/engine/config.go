@@ -47,12 +47,7 @@ type Config struct {
 	// rounds to, see [plan.Backend].
 	Activations tensor.DType
 
-	// Propose makes the proposer of an answer to r; nil makes none. Drafts is the most tokens of a
-	// draft: 0 means 16, and a negative number none. They have as many as pay, by the measured time
-	// of steps and how often drafted tokens are right, or with DraftAlways as many as there are.
-	Propose     func(r *Request) Proposer
-	Drafts      int
-	DraftAlways bool
+	Drafts Drafts
 
 	Weights, Pinned int  // as in [plan.Limits]
 	Observed        bool // likewise

@@ -15,16 +15,14 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	if p.chooses {
 		sampling -= 1 + p.drafted
 	}
-	at, right := p.end-p.drafted, 0 // position of the first token that it samples; drafted tokens that are right
+	at := p.end - p.drafted // position of the first token that it samples
 	if p.drafted > 0 {
-		if !p.void {
-			right = s.verify(p, res.Tokens[sampling:end])
-			e.landed(s, p, right)
+		if s.draft.flying = false; !p.void {
+			e.landed(s, p)
 		}
-		s.draft.flying = false
 	}
 	if s.placed && s.places == p.places {
-		e.reach(s, p, right)
+		e.reach(s, p)
 		e.publish(s, min(s.done, len(s.tokens)), f.number)
 	}
 	if s.traced {
@@ -38,7 +36,7 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	}
 	chose := false
 	for i := sampling; i < end; i++ {
-		if p.void || i > sampling+right || at+i-sampling < len(s.tokens) || s.over {
+		if p.void || i > sampling+p.right || at+i-sampling < len(s.tokens) || s.over {
 			s.ahead.Add(-1) // the token is known already, a later step samples it, or it follows a wrong one
 			continue
 		}
@@ -47,7 +45,6 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		got.Final, got.Stopped = s.choose(got.Token)
 		if s.traced {
 			got.Trace, s.trace = s.trace, nil
-			s.spent(make([]time.Duration, len(res.Layers)))
 		}
 		e.measures.chose(s, now)
 		s.run.results <- got

@@ -24,11 +24,11 @@ type Proposer interface {
 	End(tokens []int32)
 }
 
-// The sizes of drafts.
-const (
-	mostDraft = 16 // tokens of a draft
-	draftRoom = 32 // drafted tokens in a step, of all sequences
-)
+// MostDraft is the most tokens of a draft.
+const MostDraft = 16
+
+// draftRoom is the most drafted tokens in a step, of all sequences.
+const draftRoom = 32
 
 // odds are the measured chances, by evidence, that a drafted token is right if those before it are.
 type odds [evidences]float64
@@ -80,12 +80,23 @@ func (s *sequence) inFlight() int {
 	return len(s.draft.tokens)
 }
 
-// drafts returns the most tokens of a draft.
-func (c Config) drafts() int {
-	if c.Propose == nil || c.Drafts < 0 {
+// Drafts say how an engine drafts. The zero Drafts are none.
+type Drafts struct {
+	// New makes the proposer of an answer to r, on the goroutine that calls [Engine.Run].
+	New func(r *Request) Proposer
+	// Tokens is the most tokens of a draft; 0 means [MostDraft]. A draft has as many as pay, by the
+	// measured time of steps and by how often drafted tokens were right.
+	Tokens int
+	// Always makes drafts as long as possible.
+	Always bool
+}
+
+// most returns the most tokens of a draft.
+func (d Drafts) most() int {
+	if d.New == nil {
 		return 0
 	}
-	return min(cmp.Or(c.Drafts, mostDraft), mostDraft)
+	return min(cmp.Or(d.Tokens, MostDraft), MostDraft)
 }
 
 // drafted returns the most drafted tokens in a step.
@@ -93,7 +104,7 @@ func (c Config) drafted(p *plan.Program) int {
 	if p.Whole {
 		return 0
 	}
-	return min(c.Parallel*c.drafts(), draftRoom)
+	return min(c.Parallel*c.Drafts.most(), draftRoom)
 }
 
 // A bet is the expected work and result of a step that decodes.
@@ -132,7 +143,7 @@ func (e *Engine) mostOf(s *sequence, end, room int) int {
 	if s.run.wide() {
 		ahead = widesAhead
 	}
-	n := min(e.config.drafts(), room, s.run.total()-end, ahead-int(s.ahead.Load())-1)
+	n := min(e.config.Drafts.most(), room, s.run.total()-end, ahead-int(s.ahead.Load())-1)
 	if s.run.Drafts != 0 {
 		n = min(n, s.run.Drafts)
 	}
@@ -171,7 +182,7 @@ func (e *Engine) pays(s *sequence, evidence, skip, n int, b *bet) int {
 		}
 		right += chance
 		k := i + 1 - skip
-		if now := rate(right, b.drafted+k); e.config.DraftAlways || now > most*(1+least) {
+		if now := rate(right, b.drafted+k); e.config.Drafts.Always || now > most*(1+least) {
 			best, most, kept = k, now, right
 		}
 	}
@@ -221,9 +232,21 @@ func (e *Engine) fly(s *sequence, at int) {
 	}
 }
 
-// verify returns how many of the drafted tokens of p are right. sampled are the tokens of its rows
+// verify finds out how many of the drafted tokens of f, which is done, are right.
+func (e *Engine) verify(f *flight, res *plan.Result) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range f.parts {
+		if p := &f.parts[i]; p.drafted > 0 && !p.void && !p.sequence.over {
+			end := p.row + p.rows
+			p.right = p.sequence.right(p, res.Tokens[end-p.drafted-1:end])
+		}
+	}
+}
+
+// right returns how many of the drafted tokens of p are right. sampled are the tokens of its rows
 // that sample.
-func (s *sequence) verify(p *part, sampled []int32) int {
+func (s *sequence) right(p *part, sampled []int32) int {
 	at := p.end - p.drafted
 	n := 0
 	for n < min(p.drafted, s.draft.checked) {
@@ -239,9 +262,9 @@ func (s *sequence) verify(p *part, sampled []int32) int {
 	return n
 }
 
-// landed records that p is done, and that so many of its drafted tokens are right.
-func (e *Engine) landed(s *sequence, p *part, right int) {
-	d := &s.draft
+// landed records that p, which has a draft, is done.
+func (e *Engine) landed(s *sequence, p *part) {
+	d, right := &s.draft, p.right
 	e.measures.Drafts++
 	e.measures.DraftedTokens += uint64(p.drafted)
 	e.measures.AcceptedTokens += uint64(right)
@@ -254,14 +277,14 @@ func (e *Engine) landed(s *sequence, p *part, right int) {
 	}
 }
 
-// reach records that s has done the positions of p, of which so many drafted tokens are right. A
-// state per sequence that every step writes cannot drop the wrong ones; s then runs all tokens of p
-// again, and those that it has sampled.
-func (e *Engine) reach(s *sequence, p *part, right int) {
-	if s.done = p.end; right == p.drafted {
+// reach records that s has done the positions of p but those of wrong drafted tokens. A state per
+// sequence that every step writes cannot drop these; s then runs all tokens of p again, and those
+// that it has sampled.
+func (e *Engine) reach(s *sequence, p *part) {
+	if s.done = p.end; p.right == p.drafted {
 		return
 	}
-	s.done -= p.drafted - right
+	s.done -= p.drafted - p.right
 	if slices.ContainsFunc(e.program.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence && g.Every == 0 }) {
 		s.done = p.start
 	}
@@ -291,9 +314,10 @@ func (e *Engine) retry(p *part) bool {
 type Foresight interface {
 	Constraint
 	// Ahead sets masks[i], which is zero, to the mask for the token after draft[:i+1], as Next would
-	// if these tokens were sampled and none forced. It changes no later result. It returns for how
-	// many of the drafted tokens it did; the next one may not follow, or is not looked at.
-	Ahead(draft []int32, masks [][]uint32) (n int, err error)
+	// if it were called after each of these tokens. It changes no later result. It returns for how
+	// many of the drafted tokens it did. It ends before a token that may not follow, or after which
+	// Next forces tokens.
+	Ahead(draft []int32, force bool, masks [][]uint32) (n int, err error)
 }
 
 // lookAhead sets the masks of the rows of the draft in flight, once Next has returned. The caller
@@ -317,7 +341,7 @@ func (e *Engine) lookAhead(s *sequence) {
 	}
 	masks, index := c.ahead[:len(rest)], s.chosen()
 	e.mu.Unlock()
-	n := e.foresee(c, rest, masks)
+	n := e.foresee(s, rest, masks)
 	for i := range n {
 		if m := s.run.allowed(index + 1 + i); m != nil {
 			for j := range masks[i] {
@@ -330,7 +354,7 @@ func (e *Engine) lookAhead(s *sequence) {
 }
 
 // foresee calls Ahead. The caller does not hold e.mu. An error or a panic is one of the draft alone.
-func (e *Engine) foresee(c *constraint, draft []int32, masks [][]uint32) (n int) {
+func (e *Engine) foresee(s *sequence, draft []int32, masks [][]uint32) (n int) {
 	defer func() {
 		if recover() != nil {
 			n = 0
@@ -339,7 +363,7 @@ func (e *Engine) foresee(c *constraint, draft []int32, masks [][]uint32) (n int)
 	for _, m := range masks {
 		clear(m)
 	}
-	n, err := c.Constraint.(Foresight).Ahead(draft, masks)
+	n, err := s.constraint.Constraint.(Foresight).Ahead(draft, s.run.forces(), masks)
 	if err != nil {
 		return 0
 	}

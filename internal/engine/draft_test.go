@@ -60,10 +60,13 @@ type farMasked struct {
 	ahead func(choice int, chosen []int32, mask []uint32) error
 }
 
-func (m farMasked) Ahead(draft []int32, masks [][]uint32) (n int, err error) {
+func (m farMasked) Ahead(draft []int32, force bool, masks [][]uint32) (n int, err error) {
 	for n < len(draft) {
 		if err := m.ahead(m.choice, slices.Concat(m.chosen, draft[:n+1]), masks[n]); err != nil {
 			return n, err
+		}
+		if force && m.forces && only(masks[n]) >= 0 {
+			return n, nil
 		}
 		n++
 	}

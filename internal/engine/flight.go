@@ -47,6 +47,7 @@ type part struct {
 	rows     int
 	chooses  bool // its last row samples a token, and one more before it for each drafted token
 	drafted  int  // drafted tokens, its last ones
+	right    int  // how many of these are right, once the step is done
 	void     bool // the token was sampled without its mask
 }
 

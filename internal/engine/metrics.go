@@ -24,7 +24,7 @@ type Metrics struct {
 	// AcceptedTokens are drafted tokens that were right, and AcceptedAt those by their place in the
 	// draft.
 	AcceptedTokens uint64
-	AcceptedAt     [mostDraft]uint64
+	AcceptedAt     [MostDraft]uint64
 	CacheQueries   uint64 // tokens of the answers that were given pages, counted each time
 	CacheHits      uint64 // of CacheQueries, tokens that were cached
 	Preemptions    uint64

@@ -98,7 +98,7 @@ func (r *trial) prepare() bool {
 	r.config.Gap = pick(own, 0, 0, 1, time.Microsecond, 100*time.Microsecond, time.Hour)
 	if own := rand.New(rand.NewPCG(r.seed, 7)); own.IntN(3) > 0 {
 		r.wanted = map[*engine.Request]*expected{}
-		r.config.Propose, r.config.Drafts, r.config.DraftAlways = r.propose, pick(own, 0, 0, 1, 3, 16), own.IntN(2) == 0
+		r.config.Drafts = engine.Drafts{New: r.propose, Tokens: pick(own, 0, 0, 1, 3, 16), Always: own.IntN(2) == 0}
 		r.right = pick(own, 0, 0.5, 0.9, 0.98, 1)
 	}
 	if rng.IntN(3) == 0 {
@@ -204,7 +204,7 @@ func (r *trial) rest() {
 			r.broken("group %d: at rest, %d of %d pages are used", g, group.Used, group.Pages)
 		}
 	}
-	if m.AcceptedTokens > m.DraftedTokens || m.Drafts > m.DraftedTokens || r.config.Propose == nil && m.Drafts > 0 {
+	if m.AcceptedTokens > m.DraftedTokens || m.Drafts > m.DraftedTokens || r.config.Drafts.New == nil && m.Drafts > 0 {
 		r.broken("%d drafts of %d tokens, %d of them right", m.Drafts, m.DraftedTokens, m.AcceptedTokens)
 	}
 	r.seen.drafts.Add(int64(m.Drafts))

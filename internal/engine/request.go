@@ -29,7 +29,7 @@ type Request struct {
 	// Sampling.Choice is the number of the first answer; each further answer has the next number.
 	Choices int
 
-	Drafts int // the most tokens of a draft; 0 leaves it to [Config.Drafts], and a negative number means none
+	Drafts int // the most tokens of a draft; 0 leaves it to [Drafts], and a negative number means none, as does Trace
 
 	Priority int    // higher ones go first, and keep their pages
 	Salt     string // requests of different salts share no pages, and take turns

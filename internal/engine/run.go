@@ -119,8 +119,8 @@ func (e *Engine) newRun(r *Request) *run {
 		if r.Constrain != nil && r.Tokens > 0 {
 			s.constraint = &constraint{Constraint: r.Constrain(i), mask: make([]uint32, (vocab+31)/32)}
 		}
-		if e.drafts > 0 && r.Tokens > 1 && r.Drafts >= 0 {
-			s.draft.proposer, s.draft.odds = e.config.Propose(r), e.odds
+		if e.drafts > 0 && r.Tokens > 1 && r.Drafts >= 0 && !r.Trace {
+			s.draft.proposer, s.draft.odds = e.config.Drafts.New(r), e.odds
 		}
 		w.answers = append(w.answers, s)
 	}

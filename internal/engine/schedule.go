@@ -249,6 +249,9 @@ func (e *Engine) await() {
 	if err == nil {
 		err = f.failure
 	}
+	if err == nil {
+		e.verify(f, res)
+	}
 	e.tell(f, res, err)
 	// Yield to callers that are ready: otherwise Go would let this goroutine and the worker that it
 	// waits for wake each other for milliseconds. Yield more than once if sequences are left out of

@@ -26,6 +26,7 @@ type StepReport struct {
 	Rows   int // with an output or a sampled token
 	Chosen int // rows that sample a token, included in Rows
 	Drafts int // drafted tokens, included in Tokens
+	Right  int // drafted tokens that were right, included in Drafts
 
 	Submitted time.Time     // passed to the executable
 	Begun     time.Time     // Submitted, or when the previous step was done, whichever is later
@@ -64,6 +65,7 @@ func (e *Engine) tell(f *flight, res *plan.Result, err error) {
 		if p := &f.parts[i]; p.chooses {
 			r.Chosen += 1 + p.drafted
 			r.Drafts += p.drafted
+			r.Right += p.right
 		}
 	}
 	r.Times, r.Spans = res.Times, res.Spans

@@ -40,6 +40,8 @@ type Options struct {
 	StreamAll  bool // stream all weights that can
 	StreamNone bool // stream no weights
 
+	Drafts engine.Drafts
+
 	Gap time.Duration // as in [engine.Config]; 0: the device's
 
 	Cache       tensor.DType // format of keys and values; the program's heads must be whole blocks of it
@@ -67,7 +69,7 @@ func (p *Planner) config() engine.Config {
 	o := &p.Options
 	return engine.Config{
 		Context: cmp.Or(o.Context, p.Made), Parallel: cmp.Or(o.Parallel, p.Device.Kind.Parallel), Host: int(o.HostCache),
-		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap),
+		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap), Drafts: o.Drafts,
 	}
 }
 

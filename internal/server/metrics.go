@@ -144,6 +144,12 @@ var modelCounters = []modelNumber{
 		func(m *realizar.Metrics) float64 { return float64(m.CacheHits) }},
 	{describe("vllm:num_preemptions_total", "Answers that lost their memory to others and went on later."),
 		func(m *realizar.Metrics) float64 { return float64(m.Preemptions) }},
+	{describe("vllm:spec_decode_num_drafts_total", "Times that tokens were proposed for an answer."),
+		func(m *realizar.Metrics) float64 { return float64(m.Proposals) }},
+	{describe("vllm:spec_decode_num_draft_tokens_total", "Tokens that were proposed."),
+		func(m *realizar.Metrics) float64 { return float64(m.ProposedTokens) }},
+	{describe("vllm:spec_decode_num_accepted_tokens_total", "Proposed tokens that the model sampled."),
+		func(m *realizar.Metrics) float64 { return float64(m.AcceptedTokens) }},
 	{describe("realizar_steps_total", "Steps of the model, each over all answers that are at work."),
 		func(m *realizar.Metrics) float64 { return float64(m.Steps) }},
 	{describe("realizar_step_seconds_total", "Seconds during which at least one step was under way."),
@@ -178,8 +184,9 @@ var modelHistograms = []modelHistogram{
 }
 
 var (
-	successDesc = describe("vllm:request_success_total", "Answers that ended, by how.", "finished_reason")
-	configDesc  = describe("vllm:cache_config_info", "The cache: tokens of a page, pages on the device and in the host's memory, of the first pool.",
+	successDesc  = describe("vllm:request_success_total", "Answers that ended, by how.", "finished_reason")
+	acceptedDesc = describe("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Proposed tokens that the model sampled, by their place in the proposal.", "position")
+	configDesc   = describe("vllm:cache_config_info", "The cache: tokens of a page, pages on the device and in the host's memory, of the first pool.",
 		"block_size", "num_gpu_blocks", "num_cpu_blocks", "enable_prefix_caching")
 	pagesDesc       = describe("realizar_cache_pages", "Pages of the cache, by the number of their pool, place and state.", "pool", "place", "state")
 	memoryTotalDesc = describe("realizar_device_memory_total_bytes", "Memory of the device that the model runs on; 0 where the system does not say.", "device")
@@ -218,6 +225,7 @@ func (c *modelMetrics) Describe(out chan<- *prometheus.Desc) {
 		out <- h.desc
 	}
 	out <- successDesc
+	out <- acceptedDesc
 	out <- configDesc
 	out <- pagesDesc
 	out <- memoryTotalDesc
@@ -250,6 +258,11 @@ func collect(out chan<- prometheus.Metric, name string, m *realizar.Metrics) {
 			ended += m.Ended[how]
 		}
 		send(successDesc, prometheus.CounterValue, float64(ended), r.reason)
+	}
+	for i, n := range m.AcceptedAt {
+		if n > 0 || i == 0 {
+			send(acceptedDesc, prometheus.CounterValue, float64(n), strconv.Itoa(i))
+		}
 	}
 	for i, p := range m.Pools {
 		pool := strconv.Itoa(i)

@@ -101,6 +101,7 @@ func madeUp() realizar.Metrics {
 		Running: 3, Waiting: 7,
 		Pools:  []realizar.PoolMetrics{{PageTokens: 32, Pages: 100, Used: 25, Idle: 11, HostPages: 50, HostUsed: 20}, {PageTokens: 32, Pages: 10, Used: 4, Idle: 6}},
 		Device: realizar.DeviceMemory{Name: "Large Abacus", Free: 1 << 30, Total: 3 << 30}, Busy: 1500 * time.Millisecond,
+		Proposals: 1010, ProposedTokens: 1011, AcceptedTokens: 1012, AcceptedAt: [realizar.MaxSpeculativeTokens]uint64{0: 1013, 2: 1014},
 		Steps: 1001, PromptTokens: 1002, AnswerTokens: 1003, CacheQueries: 1004, CacheHits: 1005, Preemptions: 1006, Evictions: 1007, Saves: 1008, Restores: 1009,
 		Ended: map[realizar.Ending]uint64{
 			realizar.EndedByStop: 1, realizar.EndedByStopString: 10, realizar.EndedByLength: 100, realizar.Cancelled: 1000, realizar.EndedByError: 10000,
@@ -122,11 +123,15 @@ func TestModelMetrics(t *testing.T) {
 		"vllm:prefix_cache_hits_total":    1005,
 		"vllm:num_preemptions_total":      1006,
 		"realizar_steps_total":            1001,
-		"realizar_step_seconds_total":     1.5,
-		"realizar_computed_tokens_total":  1002,
-		"realizar_cache_evictions_total":  1007,
-		"realizar_cache_saves_total":      1008,
-		"realizar_cache_restores_total":   1009,
+
+		"vllm:spec_decode_num_drafts_total":          1010,
+		"vllm:spec_decode_num_draft_tokens_total":    1011,
+		"vllm:spec_decode_num_accepted_tokens_total": 1012,
+		"realizar_step_seconds_total":                1.5,
+		"realizar_computed_tokens_total":             1002,
+		"realizar_cache_evictions_total":             1007,
+		"realizar_cache_saves_total":                 1008,
+		"realizar_cache_restores_total":              1009,
 	} {
 		if diff := cmp.Diff(map[string]float64{"": value}, values(t, families[name], "")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)

@@ -75,6 +75,12 @@ func plus(m, past *realizar.Metrics) realizar.Metrics {
 	sum.Busy += past.Busy
 	sum.PromptTokens += past.PromptTokens
 	sum.AnswerTokens += past.AnswerTokens
+	sum.Proposals += past.Proposals
+	sum.ProposedTokens += past.ProposedTokens
+	sum.AcceptedTokens += past.AcceptedTokens
+	for i, n := range past.AcceptedAt {
+		sum.AcceptedAt[i] += n
+	}
 	sum.CacheQueries += past.CacheQueries
 	sum.CacheHits += past.CacheHits
 	sum.Preemptions += past.Preemptions

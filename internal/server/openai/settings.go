@@ -72,6 +72,7 @@ var settingsFields = fields.List[settings]{
 	}),
 	fields.New("logit_bias", "an object of numbers from -100 to 100 by token id", "none", readBias),
 	fields.Whole("min_tokens", "0", 0, math.MaxInt32, func(s *settings) *int { return &s.generation.MinTokens }),
+	fields.Optional("speculative_tokens", "as many as pay; 0 for none", 0, realizar.MaxSpeculativeTokens, func(s *settings) **int { return &s.generation.SpeculativeTokens }),
 	fields.Flag("ignore_eos", "false", func(s *settings) *bool { return &s.generation.IgnoreEnd }),
 	fields.Whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(s *settings) *int { return &s.priority }),
 	fields.Text("cache_salt", "the cache is shared", func(s *settings) *string { return &s.generation.Salt }),

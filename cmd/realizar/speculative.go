@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar"
+)
+
+// speculativeFlags say who proposes tokens of which a step checks several.
+type speculativeFlags struct {
+	Speculative       string `default:"auto" enum:"auto,off,suffix" placeholder:"auto|off|suffix" group:"model" help:"Who proposes the next tokens of an answer, so that one step makes several of them; the tokens are the same with and without. suffix proposes what followed the last tokens before, in the prompt or in earlier answers. auto is suffix on the CPU and off on a GPU."`
+	SpeculativeTokens int    `default:"0" placeholder:"N" group:"model" help:"Propose N tokens in each step. Default: as many as pay, by measured times."`
+}
+
+// check returns an error for an invalid value.
+func (f *speculativeFlags) check() error { return checkSpeculative(f.SpeculativeTokens) }
+
+// checkSpeculative returns an error for an invalid --speculative-tokens.
+func checkSpeculative(n int) error {
+	if n < 0 || n > realizar.MaxSpeculativeTokens {
+		return wrongFlag("speculative-tokens", n, fmt.Sprintf("1 to %d, or 0 for as many as pay", realizar.MaxSpeculativeTokens))
+	}
+	return nil
+}
+
+// apply sets the options that the flags select.
+func (f *speculativeFlags) apply(o *realizar.Options) {
+	o.Speculative, _ = realizar.ParseSpeculative(f.Speculative) // the parser knows the values
+	o.SpeculativeTokens = f.SpeculativeTokens
+}

@@ -1,0 +1,101 @@
+package realizar
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/draft"
+	"github.com/realizar/realizar/internal/engine"
+)
+
+// Speculative says who proposes the next tokens of an answer. A step then checks several tokens of
+// an answer and keeps those that the model would have sampled one by one, so an answer has the same
+// tokens, log-probabilities and end with proposals and without; only its time differs.
+type Speculative uint8
+
+const (
+	// SpeculativeAuto is SpeculativeSuffix on the CPU. On a GPU it is SpeculativeOff, where the time
+	// of such steps has not been measured.
+	SpeculativeAuto Speculative = iota
+	// SpeculativeOff checks no proposals.
+	SpeculativeOff
+	// SpeculativeSuffix proposes what followed the last tokens of an answer before, in its prompt,
+	// in itself, or in recent answers with the same [Generation.Salt]: it pays where answers repeat
+	// what they were given, as edits of text and code do.
+	SpeculativeSuffix
+)
+
+var speculativeNames = []string{"auto", "off", "suffix"}
+
+// String returns "auto", "off" or "suffix".
+func (s Speculative) String() string { return nameOf("speculative", s, speculativeNames) }
+
+// ParseSpeculative parses "auto", "off" or "suffix"; "" is "auto". The error wraps [ErrOptions].
+func ParseSpeculative(s string) (Speculative, error) {
+	return parseName[Speculative]("speculative", s, speculativeNames)
+}
+
+// MaxSpeculativeTokens is the most tokens that are proposed for an answer in one step.
+const MaxSpeculativeTokens = engine.MostDraft
+
+// validateSpeculative checks Speculative and SpeculativeTokens.
+func (o *Options) validateSpeculative() error {
+	switch {
+	case o.Speculative > SpeculativeSuffix:
+		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
+	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
+		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
+	}
+	return nil
+}
+
+// drafts returns how an engine on a device of that kind makes drafts.
+func (o *Options) drafts(kind backends.Kind) engine.Drafts {
+	if o.Speculative == SpeculativeOff || o.Speculative == SpeculativeAuto && !kind.Host {
+		return engine.Drafts{}
+	}
+	var recent draft.Recent
+	return engine.Drafts{
+		New:    func(r *engine.Request) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) },
+		Tokens: o.SpeculativeTokens, Always: o.SpeculativeTokens > 0,
+	}
+}
+
+// Ahead implements [engine.Foresight].
+func (c *constraint) Ahead(draft []int32, force bool, masks [][]uint32) (n int, err error) {
+	if len(c.next) > 0 {
+		return 0, nil
+	}
+	if left, limited := c.thought.limit(); limited {
+		draft = draft[:max(0, min(left-1, len(draft)))]
+	}
+	before := c.grammar.size()
+	if n, err = c.foresee(draft, force, masks); err == nil {
+		err = c.account.Reserve(max(0, c.grammar.size()-before))
+	}
+	if c.bound {
+		keptGrammars.grew(c.grammar)
+	}
+	return n, err
+}
+
+// foresee implements Ahead without accounting for memory.
+func (c *constraint) foresee(draft []int32, force bool, masks [][]uint32) (n int, err error) {
+	state := c.state
+	for i, id := range draft {
+		if !c.bound {
+			for j := range masks[i] {
+				masks[i][j] = ^uint32(0)
+			}
+			continue
+		}
+		next, ok := state.Token(c.vocabulary, id)
+		if !ok { // also for the answer's end, after which nothing follows
+			return i, nil
+		}
+		if state = next; force && len(c.certain(state)) > 0 || state.Mask(c.vocabulary, masks[i]) != nil {
+			return i, nil
+		}
+	}
+	return len(draft), nil
+}
