@@ -155,7 +155,7 @@ func (b *benchmark) write(w io.Writer, width int) error {
 		t.row(r.Test, strconv.Itoa(r.Depth), fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max),
 			waitText(r.FirstToken), waitText(r.Longest), share)
 	}
-	_, err := io.WriteString(w, t.fit(width, 1, 2, 3, 4, 5, 6, 7)+"\n"+fitted(b.machine()+b.beyondLimit(), width)+"\n")
+	_, err := io.WriteString(w, t.fit(width, 1, 2, 3, 4, 5, 6, 7)+"\n"+fitted(b.machine()+b.beyondLimit()+b.proposals(), width)+"\n")
 	return err
 }
 
@@ -171,6 +171,16 @@ func (b *benchmark) beyondLimit() string {
 		return "\nA share of more than 100%: the machine was faster than when its limit was measured."
 	}
 	return ""
+}
+
+// proposals returns lines that count the proposed tokens of each test.
+func (b *benchmark) proposals() (text string) {
+	for _, r := range b.results {
+		if r.Proposed != nil && *r.Proposed > 0 {
+			text += fmt.Sprintf("\n%s: %d tokens were proposed, %d of them were right.", r.Test, *r.Proposed, *r.Accepted)
+		}
+	}
+	return text
 }
 
 // waitText formats a time in milliseconds.
