@@ -67,6 +67,9 @@ func (attention) spaces() []*space { return []*space{attentionWork} }
 func (attention) moved(e *executable, n *plan.Node) int {
 	a := n.Attr.(plan.AttentionAttr)
 	tokens := e.batch.Attended(a.Group())
+	if a.Top > 0 {
+		tokens = min(tokens, a.Top*len(e.batch.Tokens))
+	}
 	if stores(n) {
 		tokens += len(e.batch.Tokens)
 	}
@@ -118,7 +121,7 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 }
 
 // stores reports whether an attention node has keys and values to store, not queries alone.
-func stores(n *plan.Node) bool { return len(n.In) == 3 }
+func stores(n *plan.Node) bool { return len(n.In) > 1 }
 
 // begin cuts the step's tokens into tiles and decides whether segments are work items.
 func (j *attentionJob) begin() {
@@ -133,7 +136,7 @@ func (j *attentionJob) begin() {
 	for s := range b.Seqs() {
 		past := j.past(int32(s))
 		for t, end := int(b.Start[s]), int(b.Start[s+1]); t < end; {
-			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(j.group)), pos: int(b.Positions[t]), end: int(b.Positions[end-1]) + 1, item: items, slot: slots}
+			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(&j.a)), pos: int(b.Positions[t]), end: int(b.Positions[end-1]) + 1, item: items, slot: slots}
 			tl.first = j.firstVisible(tl.pos) / contextSegment
 			tl.segments = (j.endVisible(&tl, tl.tokens-1)-1)/contextSegment + 1 - tl.first
 			items += tl.segments * j.a.KVHeads
@@ -273,11 +276,15 @@ func (j *attentionJob) join(worker, lo, hi int) {
 func (j *attentionJob) reset(sums *softSums, tl *tile, g int) {
 	rows := tl.tokens * j.group
 	sums.reset(rows, j.width)
-	if j.sinks == nil {
-		return
+	if j.sinks != nil {
+		for r := range rows {
+			sums.top[r], sums.total[r] = j.sinks[g*j.group+r%j.group], 1
+		}
 	}
-	for r := range rows {
-		sums.top[r], sums.total[r] = j.sinks[g*j.group+r%j.group], 1
+	if j.a.Top > 0 && j.unknown(tl) {
+		for r := range rows {
+			sums.total[r] = float32(math.NaN())
+		}
 	}
 }
 

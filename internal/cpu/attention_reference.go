@@ -164,22 +164,48 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	return []kernel{store, {size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
 		row := make([]float32, max(a.HeadDim, a.Values()))
 		for t := lo; t < hi; t++ {
-			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
-			first := a.Group().FirstVisible(pos)
+			past := e.past(pool, e.seq[t])
+			seen, known := e.attended(n, &a, t)
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
 				s := headContext{
-					n: pos + 1 - first, cache: pool.dtype,
-					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row[:a.HeadDim]) },
-					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row[:a.Values()]) },
+					n: len(seen), cache: pool.dtype,
+					key:   func(i int) []float32 { return past.slot(seen[i], g).floatKey(row[:a.HeadDim]) },
+					value: func(i int) []float32 { return past.slot(seen[i], g).floatValue(row[:a.Values()]) },
 				}
 				if sinks != nil {
 					s.sink = &sinks[h]
 				}
 				e.attendHead(n, t, h, &s, &a)
 			}
+			if !known {
+				for _, x := range [][]float32{e.row(n.Out, t), e.bound(n.Out, t)} {
+					for i := range x {
+						x[i] = float32(math.NaN())
+					}
+				}
+			}
 		}
 	}}}, nil
+}
+
+// attended returns the positions that token t attends to. known is false if they are not those of a
+// choice.
+func (e *executable) attended(n *plan.Node, a *plan.AttentionAttr, t int) (seen []int, known bool) {
+	pos := int(e.batch.Positions[t])
+	if a.Top == 0 {
+		for p := a.Group().FirstVisible(pos); p <= pos; p++ {
+			seen = append(seen, p)
+		}
+		return seen, true
+	}
+	for i, p := range e.row(n.Chosen(), t)[:min(pos+1, a.Top)] {
+		if at(e.bound(n.Chosen(), t), i) != 0 || !(p >= 0 && p <= float32(pos)) {
+			return nil, false
+		}
+		seen = append(seen, int(p))
+	}
+	return seen, true
 }
 
 // attendHead computes head h of token t of n on s.

@@ -34,6 +34,9 @@ func (j *attentionJob) queries(d *attentionDesk, tl *tile, g int) {
 // seen returns the range of a tile's tokens that see part of a segment.
 func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	lo := segment * contextSegment
+	if j.a.Top > 0 {
+		return 0, min(1, len(j.chosen(tl, segment)))
+	}
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
@@ -53,6 +56,9 @@ func (j *attentionJob) visible(tl *tile, i, segment int) (lo, hi int) {
 // segment computes the rows of a segment into part, each over the positions that its token sees. It
 // returns the range of tokens that see any.
 func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
+	if j.a.Top > 0 {
+		return j.chosenSegment(d, tl, g, segment, part)
+	}
 	from, to = j.seen(tl, segment)
 	// Later tokens see later positions: all tokens see lastLo to firstHi, and together they see
 	// firstLo to lastHi.
@@ -63,7 +69,7 @@ func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part 
 	for at := firstLo; at < lastHi; at += d.at.n {
 		if j.a.Latent {
 			d.at.values(&tl.past, g, begin+at, begin+lastHi)
-			j.scoreRows(d, d.q[from*j.group*rowStride(j.a.HeadDim):], d.score[from*j.group*scoreStride+at:], (to-from)*j.group)
+			j.scoreRows(d, d.q[from*j.group*rowStride(j.a.HeadDim):], d.score[from*j.group*scoreStride+at:], (to-from)*j.group, d.at.n, j.rowOfStretch)
 			continue
 		}
 		d.at.keys(&tl.past, g, begin+at, begin+lastHi)

@@ -16,8 +16,14 @@ const (
 	maxKept = 2 << 20
 )
 
-// tileTokens returns the largest number of tokens in a tile.
-func tileTokens(group int) int { return max(1, attentionRows/group) }
+// tileTokens returns the largest number of tokens in a tile. Tokens with chosen positions do not
+// share any.
+func tileTokens(a *plan.AttentionAttr) int {
+	if a.Top > 0 {
+		return 1
+	}
+	return max(1, attentionRows/(a.Heads/a.KVHeads))
+}
 
 // headWidth returns the length of a head's value rounded up to what kernels write.
 func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
@@ -97,7 +103,7 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 			continue
 		}
 		group, width := a.Heads/a.KVHeads, headWidth(&a)
-		tokens := min(tileTokens(group), lim.Tokens)
+		tokens := min(tileTokens(&a), lim.Tokens)
 		z.tiles = max(z.tiles, min(lim.Tokens, lim.Tokens/tokens+lim.Seqs))
 		z.rows = max(z.rows, tokens*group)
 		z.queries = max(z.queries, tokens*group*a.HeadDim)

@@ -70,6 +70,7 @@ var operations = map[*plan.Op]operation{
 	plan.Rope:          rope{},
 	plan.Temper:        temper{},
 	plan.Attention:     attention{},
+	plan.Select:        selection{},
 	plan.Bidirectional: bidirectional{},
 	plan.GLU:           glu{},
 	plan.Map:           mapping{},
