@@ -37,16 +37,20 @@ func TestLackingForms(t *testing.T) {
 		}
 	}
 	for says, op := range map[string]func(*plan.Builder, plan.Value) plan.Value{
-		"no kernel for values of 64 elements beside keys of 32":             attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
-		"no kernel for attention in chunks of 7 tokens":                     attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
-		"no kernel for attention to the keys and values of another layer":   attend(plan.AttentionAttr{HeadDim: 32}, true),
-		"no kernel for weights of experts that multiply their inputs":       mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
-		"no kernel for experts with scales of their own":                    mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
-		"embed table: no kernel for a part of a table's rows":               func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
-		"mul: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
-		"mix: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
-		"temper: there is no kernel for this operation":                     func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
-		"rescale: there is no kernel for this operation; use --device cpu":  func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
+		"no kernel for values of 64 elements beside keys of 32":            attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
+		"no kernel for attention in chunks of 7 tokens":                    attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
+		"no kernel for attention to the keys and values of another layer":  attend(plan.AttentionAttr{HeadDim: 32}, true),
+		"no kernel for weights of experts that multiply their inputs":      mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
+		"no kernel for experts with scales of their own":                   mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
+		"embed table: no kernel for a part of a table's rows":              func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
+		"mul: there is no kernel for this operation":                       func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
+		"mix: there is no kernel for this operation":                       func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
+		"temper: there is no kernel for this operation":                    func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
+		"rescale: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
+		"select: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			keys := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32})
+			return b.Linear(b.Select(x, x, b.Linear(x, weight("w", 1, 32), nil), keys, plan.SelectAttr{Heads: 1, HeadDim: 32, Top: 3}), weight("o", 32, 3), nil)
+		},
 		"sparsify: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
 	} {
 		p, err := plan.Build(func(b *plan.Builder) {
