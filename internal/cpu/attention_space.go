@@ -16,10 +16,10 @@ const (
 	maxKept = 2 << 20
 )
 
-// tileTokens returns the largest number of tokens in a tile. Tokens with chosen positions do not
+// tileTokens returns the largest number of tokens in a tile. Tokens that read listed rows do not
 // share any.
 func tileTokens(a *plan.AttentionAttr) int {
-	if a.Top > 0 {
+	if a.Top > 0 || a.Rate > 0 {
 		return 1
 	}
 	return max(1, attentionRows/(a.Heads/a.KVHeads))
@@ -124,6 +124,9 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 			positions = lim.Pages[p.States[n.State].Group] * lim.PageTokens
 		}
 		segments := positions/contextSegment + 2
+		if a.Rate > 0 {
+			segments += lim.Pages[p.States[a.Compressed].Group]*lim.PageTokens/a.Rate/contextSegment + 1
+		}
 		slots := min(rows*segments, max(maxKept/width, a.Heads*segments))
 		z.slots, z.kept = max(z.slots, slots), max(z.kept, slots*width)
 	}

@@ -71,6 +71,8 @@ var operations = map[*plan.Op]operation{
 	plan.Temper:        temper{},
 	plan.Attention:     attention{},
 	plan.Select:        selection{},
+	plan.Compress:      compress{},
+	plan.Connect:       connect{},
 	plan.Bidirectional: bidirectional{},
 	plan.GLU:           glu{},
 	plan.Map:           mapping{},

@@ -58,7 +58,8 @@ func (selection) spaces() []*space { return []*space{selectWork} }
 
 func (selection) moved(e *executable, n *plan.Node) int {
 	group := e.p.Groups[e.p.States[n.State].Group]
-	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * (e.batch.Attended(group) + len(e.batch.Tokens)))
+	rows := (e.batch.Attended(group) + len(e.batch.Tokens)) / max(1, n.Attr.(plan.SelectAttr).Every)
+	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * rows)
 	if err != nil {
 		return 0
 	}
@@ -68,7 +69,7 @@ func (selection) moved(e *executable, n *plan.Node) int {
 // begin stores the step's keys and decides whether segments are work items: if there is a row of
 // scores for each token.
 func (j *selectJob) begin() {
-	j.e.storeSelectKeys(j.n, j.pool)
+	j.e.storeEvery(j.n, j.n.In[1], j.pool, max(1, j.a.Every))
 	b := j.e.batch
 	j.apart = len(b.Tokens) <= len(j.space.rows)
 	if !j.apart {
@@ -76,19 +77,8 @@ func (j *selectJob) begin() {
 	}
 	for t, pos := range b.Positions {
 		j.space.first[t+1] = j.space.first[t]
-		if seen := int(pos) + 1; seen > j.a.Top {
+		if seen := j.a.Seen(int(pos)); seen > j.a.Top {
 			j.space.first[t+1] += int32((seen + contextSegment - 1) / contextSegment)
-		}
-	}
-}
-
-// storeSelectKeys stores the step's keys.
-func (e *executable) storeSelectKeys(n *plan.Node, pool *kvPool) {
-	e.reach(pool.pagePool)
-	for t, s := range e.seq {
-		past := e.past(pool, s)
-		if at := past.slot(int(e.batch.Positions[t]), 0); !at.storeRow(e.tier.attention, e.row(n.In[1], t)) && e.overflow[s] < 0 {
-			e.overflow[s] = n.Layer
 		}
 	}
 }
@@ -99,7 +89,7 @@ func (j *selectJob) tokensOrSegments(worker, lo, hi int) {
 	if !j.apart {
 		for t := lo; t < hi; t++ {
 			row := j.space.rows[worker]
-			if seen := int(j.e.batch.Positions[t]) + 1; seen > j.a.Top {
+			if seen := j.a.Seen(int(j.e.batch.Positions[t])); seen > j.a.Top {
 				j.score(d, row, t, 0, seen)
 			}
 			j.finish(t, row)
@@ -112,7 +102,7 @@ func (j *selectJob) tokensOrSegments(worker, lo, hi int) {
 			t++
 		}
 		begin := (i - int(j.space.first[t])) * contextSegment
-		j.score(d, j.space.rows[t], t, begin, min(begin+contextSegment, int(j.e.batch.Positions[t])+1))
+		j.score(d, j.space.rows[t], t, begin, min(begin+contextSegment, j.a.Seen(int(j.e.batch.Positions[t]))))
 	}
 }
 
@@ -143,12 +133,12 @@ func (j *selectJob) score(d *selectDesk, row []float32, t, lo, hi int) {
 
 // finish writes the choice for token t by its scores, which are not read if it attends to all.
 func (j *selectJob) finish(t int, scores []float32) {
-	out, seen := j.e.row(j.n.Out, t), int(j.e.batch.Positions[t])+1
-	if chosen := j.a.Chosen(seen - 1); chosen == seen {
-		for p := range chosen {
+	out, seen := j.e.row(j.n.Out, t), j.a.Seen(int(j.e.batch.Positions[t]))
+	if seen <= j.a.Top {
+		for p := range seen {
 			out[p] = float32(p)
 		}
-		for p := chosen; p < len(out); p++ {
+		for p := seen; p < len(out); p++ {
 			out[p] = -1
 		}
 	} else {
@@ -245,7 +235,7 @@ func selectRoom(p *plan.Program, lim *plan.Limits) (dim, positions int) {
 	for i := range p.Nodes {
 		if a, ok := p.Nodes[i].Attr.(plan.SelectAttr); ok {
 			dim = max(dim, a.HeadDim)
-			positions = max(positions, lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens)
+			positions = max(positions, lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/max(1, a.Every))
 		}
 	}
 	return dim, positions
@@ -256,11 +246,11 @@ func selectRoom(p *plan.Program, lim *plan.Limits) (dim, positions int) {
 func (selection) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a, pool := n.Attr.(plan.SelectAttr), e.kv(n.State)
 	return []kernel{
-		one(func() { e.storeSelectKeys(n, pool) }),
+		one(func() { e.storeEvery(n, n.In[1], pool, max(1, a.Every)) }),
 		{size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
 			key := make([]float32, a.HeadDim)
 			for t := lo; t < hi; t++ {
-				past, seen := e.past(pool, e.seq[t]), int(e.batch.Positions[t])+1
+				past, seen := e.past(pool, e.seq[t]), a.Seen(int(e.batch.Positions[t]))
 				scores, doubts := make([]float64, seen), make([]float64, seen)
 				for p := range scores {
 					scores[p], doubts[p] = e.selectScore(n, &a, t, past.slot(p, 0).floatKey(key), pool)
@@ -328,6 +318,9 @@ func (e *executable) selectRow(n *plan.Node, t int, scores, doubts []float64) {
 		return 0
 	})
 	chosen := order[:min(len(out), len(order))]
+	if len(chosen) == 0 {
+		return
+	}
 	last := chosen[len(chosen)-1]
 	slices.Sort(chosen)
 	for i, p := range chosen {

@@ -9,14 +9,19 @@ var Select = &Op{Name: "select", Scope: BySequence}
 type SelectAttr struct {
 	Heads, HeadDim int
 	Top            int // positions chosen for a token
+	Every          int // keys are rows after each multiple of so many tokens, which are chosen by their numbers; 0: keys of each token
 }
 
 func (a SelectAttr) String() string {
-	return fmt.Sprintf("{heads %d, dim %d, top %d}", a.Heads, a.HeadDim, a.Top)
+	s := fmt.Sprintf("{heads %d, dim %d, top %d", a.Heads, a.HeadDim, a.Top)
+	if a.Every > 0 {
+		s += fmt.Sprintf(", every %d", a.Every)
+	}
+	return s + "}"
 }
 
-// Chosen returns how many positions are chosen for a token at position pos.
-func (a *SelectAttr) Chosen(pos int) int { return min(pos+1, a.Top) }
+// Seen returns from how many keys a token at position pos chooses.
+func (a *SelectAttr) Seen(pos int) int { return (pos + 1) / max(1, a.Every) }
 
 // maxSelected is one past the largest position that [Select] chooses: its result is in float32.
 const maxSelected = 1 << 24
@@ -31,11 +36,14 @@ const maxSelected = 1 << 24
 // lightning indexer). Of positions with equal scores the lower ones are chosen first. The result
 // [T, Top] holds the positions in ascending order, then -1 where a token sees fewer than Top. A
 // score that is NaN makes its token's row NaN.
+//
+// With Every, state has it too, and the positions are numbers of keys: key i is row (i+1)*Every-1
+// of k, other rows are not read, and a token chooses among the keys of itself and tokens before it.
 func (b *Builder) Select(q, k, w Value, state int, a SelectAttr) Value {
 	if a.Heads <= 0 || a.HeadDim <= 0 || a.Top <= 0 || b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.HeadDim || b.Cols(w) != a.Heads {
 		b.Failf("select %v does not fit q of %d, k of %d and w of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(w))
 	}
-	if s := b.p.States[state]; s.KVHeads != 1 || s.HeadDim != a.HeadDim || s.ValueDim != 0 || !s.group().KeepsAll() || s.Exact {
+	if s := b.p.States[state]; s.KVHeads != 1 || s.HeadDim != a.HeadDim || s.ValueDim != 0 || max(1, s.Every) != max(1, a.Every) || !s.group().KeepsAll() || s.Exact {
 		b.Failf("select %v does not fit state %v", a, s)
 	}
 	if b.p.Positions == 0 || b.p.Positions > maxSelected {

@@ -51,6 +51,22 @@ func TestLackingForms(t *testing.T) {
 			keys := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32})
 			return b.Linear(b.Select(x, x, b.Linear(x, weight("w", 1, 32), nil), keys, plan.SelectAttr{Heads: 1, HeadDim: 32, Top: 3}), weight("o", 32, 3), nil)
 		},
+		"compress bias: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.CompressAttr{Rate: 2}
+			return b.Compress(x, x, weight("bias", 2, 32), b.State(a.State(32)), a)
+		},
+		"connect scale: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.ConnectAttr{Streams: 2, Iterations: 1}
+			return b.Linear(b.Connect(b.Linear(x, weight("w", 8, 32), nil), weight("scale", 3), weight("base", 8), a), weight("o", 32, 8), nil)
+		},
+		"no kernel for a rotation by positions shifted by 3": func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.Rope(x, plan.RopeAttr{HeadDim: 32, Dims: 2, Freqs: []float64{1}, Scale: 1, Shift: 3})
+		},
+		"no kernel for experts chosen by the root of softplus": mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Score: plan.SqrtSoftplus}}),
+		"no kernel for experts that a table has": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, Gate: []*tensor.Tensor{square}, Up: []*tensor.Tensor{square}, Down: []*tensor.Tensor{square}}
+			return b.GivenExperts(x, b.Linear(x, weight("router", 1, 32), nil), b.Linear(x, weight("given", 1, 32), nil), a)
+		},
 		"sparsify: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
 	} {
 		p, err := plan.Build(func(b *plan.Builder) {

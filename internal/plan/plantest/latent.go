@@ -3,6 +3,7 @@ package plantest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -28,6 +29,8 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 		{HeadDim: 24, First: 16, Dims: 8, Interleaved: true},
 		{HeadDim: 192, First: 128, Dims: 64, Interleaved: true},
 		{HeadDim: 17, First: 3, Dims: 6},
+		{HeadDim: 24, First: 16, Dims: 8, Interleaved: true, Shift: -3},
+		{HeadDim: 24, Dims: 24, Shift: 5},
 	} {
 		a.Freqs, a.Scale = powers(100, a.Dims), 1.1
 		table := Weight(newRand(5), "table", tensor.F32, 1, 50, 3*a.HeadDim)
@@ -38,6 +41,14 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 		}
 		want := turned(rowsOf(matrix(table), list), &a, func(int) []float64 { return a.Freqs })
 		near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
+		// Negative frequencies turn back.
+		back := a
+		back.Freqs, back.Scale = slices.Clone(a.Freqs), 1/a.Scale
+		for i := range back.Freqs {
+			back.Freqs[i] *= -1
+		}
+		p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rope(b.Rope(x, a), back) })
+		near(t, a.String()+" and back", outputs(t, b, p, list, tensor.F32, 16, 0), rowsOf(matrix(table), list), 1e-6, 0)
 	}
 }
 

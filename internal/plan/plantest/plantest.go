@@ -40,6 +40,9 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Latent", func(t *testing.T) { latent(t, b) })
 	t.Run("Select", func(t *testing.T) { selected(t, b) })
 	t.Run("Sparse", func(t *testing.T) { sparse(t, b) })
+	t.Run("Compress", func(t *testing.T) { compress(t, b) })
+	t.Run("Compressed", func(t *testing.T) { compressed(t, b) })
+	t.Run("Connect", func(t *testing.T) { connect(t, b) })
 	t.Run("AttentionTo", func(t *testing.T) { attentionTo(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
@@ -429,7 +432,7 @@ func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]
 				if a.Interleaved {
 					p, q = h+2*i, h+2*i+1
 				}
-				sin, cos := math.Sincos(float64(pos) * f)
+				sin, cos := math.Sincos(float64(pos+a.Shift) * f)
 				u, v := x[pos][p], x[pos][q]
 				y[pos][p], y[pos][q] = (u*cos-v*sin)*a.Scale, (u*sin+v*cos)*a.Scale
 			}

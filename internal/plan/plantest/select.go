@@ -22,18 +22,19 @@ func wholes(rng *rand.Rand, name string, most int, shape ...int) *tensor.Tensor 
 	return w
 }
 
-// chosen returns the positions that each token attends to, in float64.
+// chosen returns the rows that each token attends to, in float64. k are the rows of all tokens.
 func chosen(q, k, w [][]float64, a *plan.SelectAttr) [][]float64 {
 	all := make([][]float64, len(q))
 	for t := range q {
-		scores := make([]float64, t+1)
-		list := make([]int, t+1)
+		scores := make([]float64, a.Seen(t))
+		list := make([]int, a.Seen(t))
+		every := max(1, a.Every)
 		for p := range scores {
 			list[p] = p
 			for h := range a.Heads {
 				product := 0.0
 				for i := range a.HeadDim {
-					product += q[t][h*a.HeadDim+i] * k[p][i]
+					product += q[t][h*a.HeadDim+i] * k[(p+1)*every-1][i]
 				}
 				scores[p] += w[t][h] * max(0, product)
 			}
@@ -63,8 +64,12 @@ func selected(t *testing.T, b plan.Backend) {
 		{plan.SelectAttr{Heads: 4, HeadDim: 16, Top: 12}, 60, 32},
 		{plan.SelectAttr{Heads: 5, HeadDim: 33, Top: 50}, 50, 5},
 		{plan.SelectAttr{Heads: 3, HeadDim: 32, Top: 51}, 50, 32},
-		{plan.SelectAttr{Heads: 20, HeadDim: 24, Top: 100}, 600, 32},
+		{plan.SelectAttr{Heads: 5, HeadDim: 24, Top: 100}, 600, 32},
 		{plan.SelectAttr{Heads: 64, HeadDim: 128, Top: 7}, 70, 32},
+		{plan.SelectAttr{Heads: 4, HeadDim: 16, Top: 4, Every: 4}, 150, 32},
+		{plan.SelectAttr{Heads: 3, HeadDim: 24, Top: 9, Every: 5}, 170, 16},
+		{plan.SelectAttr{Heads: 2, HeadDim: 8, Top: 2, Every: 24}, 170, 16},
+		{plan.SelectAttr{Heads: 2, HeadDim: 32, Top: 200, Every: 2}, 600, 5},
 	} {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
 			rng, a := newRand(uint64(c.tokens)), c.attr
@@ -72,7 +77,7 @@ func selected(t *testing.T, b plan.Backend) {
 			table := wholes(rng, "table", 1, 101, in)
 			wq, wk, ww := wholes(rng, "q", 2, a.Heads*a.HeadDim, in), wholes(rng, "k", 2, a.HeadDim, in), wholes(rng, "w", 1, a.Heads, in)
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-				state := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim})
+				state := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim, Every: a.Every})
 				return b.Select(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, ww, nil), state, a)
 			})
 			if lacks(t, b, p) {
@@ -100,8 +105,9 @@ func sparse(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 40, ValueDim: 32, Scale: 0.2, Top: 12}, false, 60, 16},
 		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 64, ValueDim: 40, Scale: 0.2, Softcap: 2, Top: 30}, true, 70, 5},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15, Top: 3}, true, 530, 32},
-		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, ValueDim: 17, Scale: 0.2, Top: 70}, false, 530, 32},
-		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.07, Top: 530}, false, 530, 32},
+		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, ValueDim: 17, Scale: 0.2, Top: 70}, false, 90, 32},
+		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.07, Top: 30}, false, 30, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, ValueDim: 20, Scale: 0.07, Top: 530}, false, 530, 32},
 		{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 64, ValueDim: 32, Scale: 0.2, Top: 70}, true, 60, 5},
 	} {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
