@@ -79,7 +79,6 @@ func models(t *testing.T) map[string]string {
 
 // unsupported are the cases of other architectures.
 var unsupported = []string{
-	"deepseek-v4",
 	"minimax",
 	"recurrent-gemma",
 }

@@ -28,6 +28,7 @@ var checked = map[string][]string{
 	"DeepseekV2ForCausalLM":       {"hf/deepseek-v2"},
 	"DeepseekV32ForCausalLM":      {"hf-more/deepseek-v32"},
 	"DeepseekV3ForCausalLM":       {"hf/deepseek-v3"},
+	"DeepseekV4ForCausalLM":       {"hf-more/deepseek-v4"},
 	"Dots1ForCausalLM":            {"hf-more/dots1"},
 	"Ernie4_5ForCausalLM":         {"hf/ernie4-5"},
 	"Ernie4_5_MoeForCausalLM":     {"hf-more/ernie4-5-moe"},

@@ -118,16 +118,17 @@ func (r *tiedRunner) choose(n *plan.Node, a *plan.SelectAttr, tokens int) {
 		return x
 	}
 	var all []float32
+	every := max(1, a.Every)
 	for t := range tokens {
-		list := make([]scored, tokens)
+		seen, list := a.Seen(t), make([]scored, tokens/every)
 		for p := range list {
-			if list[p] = (scored{score: float32(math.Inf(-1)), pos: p}); p > t {
+			if list[p] = (scored{score: float32(math.Inf(-1)), pos: p}); p >= seen {
 				continue
 			}
 			sum := float32(0)
 			for h, w := range row(2, t) {
 				product := 0.0
-				for i, k := range row(1, p) {
+				for i, k := range row(1, (p+1)*every-1) {
 					product += float64(row(0, t)[h*a.HeadDim+i]) * float64(k)
 				}
 				sum += w * max(0, float32(product))
@@ -141,7 +142,7 @@ func (r *tiedRunner) choose(n *plan.Node, a *plan.SelectAttr, tokens int) {
 		}
 		var chosen []int
 		for _, s := range list {
-			if s.pos <= t {
+			if s.pos < seen {
 				chosen = append(chosen, s.pos)
 			}
 		}
