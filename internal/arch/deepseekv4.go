@@ -20,7 +20,7 @@ func init() {
 		title: "DeepSeek-V4", about: "hyper-connections; attention to a window and to compressed rows, of which an indexer may choose; experts by the root of softplus with a bias to choose by, in the first layers by token, and shared ones",
 		hub: "DeepseekV4ForCausalLM", kind: "deepseek_v4", adapt: deepseekV4, block: deepseekV4Layer,
 		keys:     map[string]string{"intermediate_size": "moe_intermediate_size", "rope_theta": "compress_rope_theta"},
-		defaults: map[string]int{"head_dim": 512, "num_key_value_heads": 1, "n_shared_experts": 1, "sliding_window": 128},
+		defaults: map[string]int{"head_dim": 512, "num_key_value_heads": 1, "sliding_window": 128},
 		hubNames: deepseekV4Names,
 	})
 }
@@ -90,7 +90,7 @@ func deepseekV4(c *config, s *Spec) {
 	x := &Compressed{
 		Window: c.integer("sliding_window", -1), QueryRank: c.integer("q_lora_rank", 1024),
 		Groups: c.integer("o_groups", 8), GroupRank: c.integer("o_lora_rank", 1024),
-		Index: Indexer{Heads: c.integer("index_n_heads", 64), HeadDim: c.integer("index_head_dim", 128), Top: c.integer("index_topk", 512)},
+		Index: Indexer{Heads: c.integer("index_n_heads", 64), HeadDim: c.integer("index_head_dim", 128), Top: c.chosen("index_topk", 512)},
 	}
 	s.Compressed, s.Sinks, s.MLPBias = x, true, without
 	for _, key := range []string{"attention_bias", "mlp_bias"} {
@@ -116,7 +116,7 @@ func deepseekV4(c *config, s *Spec) {
 		Route:     plan.RouteAttr{Used: 6, Score: plan.SqrtSoftplus, Scale: 1.5},
 		ExpertGLU: plan.GLUAttr{Act: s.Act, Limit: c.number("swiglu_limit", 10)},
 	})
-	s.Route.Normalize = true // whatever norm_topk_prob says
+	s.Route.Normalize, s.SharedFFN = true, s.ExpertFFN // as in transformers, whatever norm_topk_prob and n_shared_experts say
 	s.Predicting = c.first("num_nextn_predict_layers", 1)
 	if s.Heads%x.Groups != 0 {
 		c.failf("o_groups is %d, which does not divide %d heads", x.Groups, s.Heads)
@@ -296,9 +296,6 @@ func limitedExperts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value 
 		y = b.GivenExperts(x, logits, b.EmbedPart(w.expertTable(s), 0, s.Route.Used), a)
 	} else {
 		y = routed(b, s, w, x, logits, nil)
-	}
-	if s.SharedFFN == 0 {
-		return y
 	}
 	gate, up := linear(b, w, x, "ffn_gate_shexp", s.SharedFFN, without), linear(b, w, x, "ffn_up_shexp", s.SharedFFN, without)
 	return b.Add(y, linear(b, w, b.GLU(gate, up, s.ExpertGLU), "ffn_down_shexp", s.Hidden, without))

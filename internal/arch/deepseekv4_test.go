@@ -8,12 +8,13 @@ import (
 )
 
 // Older configurations have one set of rotary parameters, kinds of layers as rates, and a number of
-// layers whose experts a table has. YaRN's magnitude does not count there.
+// layers whose experts a table has. YaRN's magnitude does not count there. There is one shared expert,
+// whatever a file says.
 func TestDeepSeekV4Keys(t *testing.T) {
 	m := goldenModel(t, "deepseek-v4")
 	_, model := built(t, m.with(map[string]any{
 		"rope_parameters": nil, "layer_types": nil, "mlp_layer_types": nil, "compress_rates": nil,
-		"rope_theta": 10000.0, "compress_rope_theta": 160000.0, "compress_ratios": []int{0, 4}, "num_hash_layers": 1,
+		"rope_theta": 10000.0, "compress_rope_theta": 160000.0, "compress_ratios": []int{0, 4}, "num_hash_layers": 1, "n_shared_experts": 2,
 		"rope_scaling": map[string]any{"type": "yarn", "factor": 16, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 16},
 	}, map[string][]int{
 		"model.layers.#.attn.compressor.norm.weight":  nil,

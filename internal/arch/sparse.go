@@ -81,11 +81,11 @@ func (s *Spec) indexer(c *config, interleaved bool) {
 	if c.gguf {
 		x.Heads = c.integer("attention.indexer.head_count", -1)
 		x.HeadDim = c.integer("attention.indexer.key_length", -1)
-		x.Top = c.integer("attention.indexer.top_k", -1)
+		x.Top = c.chosen("attention.indexer.top_k", -1)
 	} else {
 		x.Heads = c.integer("index_n_heads", -1)
 		x.HeadDim = c.integer("index_head_dim", 128)
-		x.Top = c.integer("index_topk", 2048)
+		x.Top = c.chosen("index_topk", 2048)
 		c.kinds("layer_types", s, "deepseek_sparse_attention", "deepseek_sparse_attention")
 		c.only("indexer_rope_interleave", interleaved)
 		c.only("rope_interleave", true)
@@ -96,6 +96,15 @@ func (s *Spec) indexer(c *config, interleaved bool) {
 	case x.HeadDim < s.Latent.Turned:
 		c.failf("heads of the indexer have %d elements, of which %d are rotated", x.HeadDim, s.Latent.Turned)
 	}
+}
+
+// chosen returns the number of rows to choose under key, as integer does.
+func (c *config) chosen(key string, def int) int {
+	n := c.integer(key, def)
+	if n > plan.MostSelected {
+		c.failf("%s is %d, want at most %d", c.key(key), n, plan.MostSelected)
+	}
+	return n
 }
 
 // sharedChoices reads which layers have no indexer: from a list, a pattern of letters, or a period.

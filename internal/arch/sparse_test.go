@@ -68,6 +68,7 @@ func TestSparseErrors(t *testing.T) {
 	tinyErrors(t, []refusal{
 		{"queries", set(goldenModel(t, "deepseek32-gguf"), "attention.q_lora_rank", nil), arch.ErrConfig, "there is no q_lora_rank; supported are queries computed from rows of their own"},
 		{"short heads", set(v32, "index_head_dim", 1), arch.ErrConfig, "heads of the indexer have 1 elements, of which 2 are rotated"},
+		{"many", set(v32, "index_topk", 1<<17), arch.ErrConfig, "index_topk is 131072, want at most 65536"},
 		{"rotation", set(v32, "indexer_rope_interleave", true), arch.ErrConfig, "indexer_rope_interleave is true; supported is false"},
 		{"other rotation", set(glm, "rope_interleave", false), arch.ErrConfig, "rope_interleave is false; supported is true"},
 		{"kinds", set(glm, "layer_types", []string{"deepseek_sparse_attention", "full_attention"}), arch.ErrConfig, `layer_types[1] is "full_attention"`},

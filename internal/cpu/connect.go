@@ -68,8 +68,8 @@ func connectRow(y, x, scale, base []float32, a *plan.ConnectAttr, comb []float64
 		}
 	}
 	for i := range a.Iterations {
-		for j := range n {
-			if i > 0 {
+		if i > 0 {
+			for j := range n {
 				divide(j*n, 1, n)
 			}
 		}

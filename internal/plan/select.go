@@ -23,6 +23,9 @@ func (a SelectAttr) String() string {
 // Seen returns from how many keys a token at position pos chooses.
 func (a *SelectAttr) Seen(pos int) int { return (pos + 1) / max(1, a.Every) }
 
+// MostSelected bounds [SelectAttr.Top]: each token of a step has a row of so many numbers.
+const MostSelected = 1 << 16
+
 // maxSelected is one past the largest position that [Select] chooses: its result is in float32.
 const maxSelected = 1 << 24
 
@@ -40,7 +43,7 @@ const maxSelected = 1 << 24
 // With Every, state has it too, and the positions are numbers of keys: key i is row (i+1)*Every-1
 // of k, other rows are not read, and a token chooses among the keys of itself and tokens before it.
 func (b *Builder) Select(q, k, w Value, state int, a SelectAttr) Value {
-	if a.Heads <= 0 || a.HeadDim <= 0 || a.Top <= 0 || b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.HeadDim || b.Cols(w) != a.Heads {
+	if a.Heads <= 0 || a.HeadDim <= 0 || a.Top <= 0 || a.Top > MostSelected || b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.HeadDim || b.Cols(w) != a.Heads {
 		b.Failf("select %v does not fit q of %d, k of %d and w of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(w))
 	}
 	if s := b.p.States[state]; s.KVHeads != 1 || s.HeadDim != a.HeadDim || s.ValueDim != 0 || max(1, s.Every) != max(1, a.Every) || !s.group().KeepsAll() || s.Exact {

@@ -33,7 +33,7 @@ type mixture struct {
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
 	bias          *tensor.Tensor
-	table2        *tensor.Tensor // experts of each token
+	listed        *tensor.Tensor // experts of each token
 	program       *plan.Program
 }
 
@@ -105,11 +105,11 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 				rows[i] = append(rows[i], float32(rng.IntN(m.experts)))
 			}
 		}
-		m.table2 = floatTable("given", rows...)
+		m.listed = floatTable("given", rows...)
 	}
 	m.program = single(t, m.table, func(b *plan.Builder, x plan.Value) plan.Value {
 		if m.given {
-			return b.GivenExperts(x, b.Embed(m.router), b.EmbedPart(m.table2, 0, m.route.Used), m.attr)
+			return b.GivenExperts(x, b.Embed(m.router), b.EmbedPart(m.listed, 0, m.route.Used), m.attr)
 		}
 		return b.Experts(x, b.Embed(m.router), m.bias, m.attr)
 	})
@@ -137,7 +137,7 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 		chosen, weights, _ := routed(logits[int(id)*m.experts:][:m.experts], choice, m.route)
 		if m.given {
 			chosen = nil
-			for _, e := range matrix(m.table2)[id] {
+			for _, e := range matrix(m.listed)[id] {
 				chosen = append(chosen, int(e))
 			}
 			weights = weighed(scored(logits[int(id)*m.experts:][:m.experts], m.route.Score), chosen, m.route)
