@@ -15,6 +15,7 @@ type Mixture struct {
 	Identity  int    // experts after these, whose result is their input
 	ExpertFFN int    // width of an expert
 	SharedFFN int    // width of the shared expert, which all tokens use; 0: none
+	Always    bool   // all layers have experts, whatever the file's keys say
 	Sparse    []bool // by layer, or nil for all: whether it has experts; other layers have a feed-forward layer
 
 	Route      plan.RouteAttr
@@ -87,7 +88,7 @@ func (m *Mixture) readGGUF(c *config, s *Spec) {
 }
 
 // scoreNames are the names of scores in config.json. dots.llm1 names the method of DeepSeek-V3.
-var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach, "noaux_tc": plan.SigmoidEach}
+var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach, "noaux_tc": plan.SigmoidEach, "sqrtsoftplus": plan.SqrtSoftplus}
 
 func (m *Mixture) readHub(c *config, s *Spec) {
 	r := &m.Route
@@ -112,6 +113,9 @@ func (m *Mixture) readHub(c *config, s *Spec) {
 	r.Scale = c.number("routed_scaling_factor", r.Scale)
 	r.Groups, r.GroupsUsed = c.first("n_group", r.Groups), c.first("topk_group", r.GroupsUsed)
 
+	if m.Always {
+		return
+	}
 	first, step := c.first("first_k_dense_replace", 0), c.integer("decoder_sparse_step", 1)
 	dense, _ := c.m.Ints(c.key("mlp_only_layers"))
 	if kinds, ok := c.m.Strings("mlp_layer_types"); ok {

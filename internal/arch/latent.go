@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -25,6 +26,8 @@ type Latent struct {
 	Eps   float64 // of the norms of rows
 	Scale float64 // multiplies latent rows
 	Bias  bias    // biases of the projections to rows
+
+	Index *Indexer // chooses the positions that a token attends to; nil: it attends to all
 }
 
 // latentDefaults are transformers' values of missing keys.
@@ -108,7 +111,14 @@ func latentAttention(b *plan.Builder, s *Spec, w layer, x plan.Value, name strin
 		Scale: s.AttentionScale, Softcap: s.AttentionCap,
 	}
 	state := b.State(plan.State{Name: name, Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim, Window: a.Window})
-	y := b.LatentAttention(b.HeadLinear(q, keys), c, r, w.sinks(s), state, a)
+	q = b.HeadLinear(q, keys)
+	var y plan.Value
+	if l.Index != nil {
+		a.Top = l.Index.Top
+		y = b.SparseAttention(q, c, r, choice(b, s, w, x, from, "index"+strings.TrimPrefix(name, "kv")), w.sinks(s), state, a)
+	} else {
+		y = b.LatentAttention(q, c, r, w.sinks(s), state, a)
+	}
 	return linear(b, w, b.HeadLinear(y, values), "attn_output", s.Hidden, s.OutBias)
 }
 

@@ -169,10 +169,16 @@ func TestLatentBlocks(t *testing.T) {
 	}
 }
 
-// A checkpoint in FP8 with scales by block, as DeepSeek-V3's, computes what the numbers without scales
-// do: blocks cross heads, and the weights of keys are transposed.
+// A checkpoint in FP8 with scales by block, as DeepSeek-V3's and V3.2's, computes what the numbers
+// without scales do: blocks cross heads, and the weights of keys are transposed.
 func TestLatentFP8(t *testing.T) {
-	folder, layout := filepath.Join(conformance(t), "hf", "deepseek-v3"), modeltest.LayoutOf(t, "fp8 small blocks")
+	for _, name := range []string{"hf/deepseek-v3", "hf-more/deepseek-v32"} {
+		t.Run(name, func(t *testing.T) { latentFP8(t, filepath.Join(conformance(t), filepath.FromSlash(name))) })
+	}
+}
+
+func latentFP8(t *testing.T, folder string) {
+	layout := modeltest.LayoutOf(t, "fp8 small blocks")
 	f, err := modelfile.Open(folder)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,10 @@ type ropeScaling struct {
 
 // rope reads the parameters of rotary positions and computes their frequencies.
 func (s *Spec) rope(c *config, w *weights) {
-	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
+	global, local := "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
+	if s.RopeParts != [2]string{} {
+		global, local = "rope_parameters."+s.RopeParts[0]+".", "rope_parameters."+s.RopeParts[1]+"."
+	}
 	switch {
 	case s.Learned, s.Unturned != nil && !slices.Contains(s.Unturned, false):
 		return

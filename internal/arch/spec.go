@@ -39,6 +39,7 @@ type Spec struct {
 	LocalBase float64        // base in layers with a window; 0: RopeBase
 	LocalPart float64        // share of a head that is rotated there; 0: as in other layers
 	Local     *plan.RopeAttr // for layers with a window; nil: Rope
+	RopeParts [2]string      // what rope_parameters calls the parameters of layers without and with a window; empty: the usual names
 	Unturned  []bool         // by layer, or nil: heads are not rotated
 	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
@@ -56,13 +57,15 @@ type Spec struct {
 	Temper       *plan.TemperAttr // of queries; nil: none
 	KeysAsValues bool             // keys before their norm are the values, in layers without a window
 	AltUp        altUp
-	Sparsity     []float64 // by layer, or nil: deviations above the mean from which gates are kept; -Inf: all are
-	PerLayer     int       // width of per-layer embeddings; 0: none
-	Sinks        bool      // attention has a sink for each head
-	SinksFound   bool      // it has, in layers that have a tensor for them
-	EachSinks    []bool    // by layer, or nil: Sinks
-	Learned      bool      // positions are learned and added to embeddings; heads are not rotated
-	Latent       *Latent   // latent attention, or nil
+	Sparsity     []float64        // by layer, or nil: deviations above the mean from which gates are kept; -Inf: all are
+	PerLayer     int              // width of per-layer embeddings; 0: none
+	Sinks        bool             // attention has a sink for each head
+	SinksFound   bool             // it has, in layers that have a tensor for them
+	EachSinks    []bool           // by layer, or nil: Sinks
+	Learned      bool             // positions are learned and added to embeddings; heads are not rotated
+	Latent       *Latent          // latent attention, or nil
+	Compressed   *Compressed      // compressed attention, or nil
+	Hyper        plan.ConnectAttr // hyper-connections
 
 	Taps     int  // tokens that a short convolution reads, alone or before states
 	ConvBias bias // its biases

@@ -29,6 +29,7 @@ type weights struct {
 	streams     []plan.Value                      // of a residual of several
 	embedded    plan.Value                        // the first layer's input
 	states      map[int]int                       // by layer: the state of its keys and values
+	chosen      *plan.Value                       // positions that the last indexer has chosen; nil: none yet
 	made        map[*tensor.Tensor]*tensor.Tensor // converted weights
 	parts       map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
 	factorTable *tensor.Tensor                    // see tempered; nil until it is needed

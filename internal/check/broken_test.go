@@ -183,7 +183,7 @@ func submit(t *testing.T, exe plan.Executable, b *plan.Batch) *plan.Result {
 
 // The error names the damaged operation and its token, and the other sequence continues.
 func TestBrokenOperations(t *testing.T) {
-	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "delta": plantest.DeltaModel, "states": plantest.StatesModel, "forms": plantest.FormsModel} {
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "delta": plantest.DeltaModel, "states": plantest.StatesModel, "forms": plantest.FormsModel, "sparse": plantest.SparseModel, "compressed": plantest.CompressedModel} {
 		p := model(t, nil)
 		for at, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}, {Cache: tensor.F16, Activations: tensor.F16}} {
 			var target *plan.Node

@@ -141,7 +141,7 @@ func TestSoundChunks(t *testing.T) {
 // A device that computes in float32, in any order and with any format, never has an error.
 func TestSound(t *testing.T) {
 	found := drifts{}
-	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "forms": plantest.FormsModel} {
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "forms": plantest.FormsModel, "sparse": plantest.SparseModel, "compressed": plantest.CompressedModel} {
 		p := model(t, nil)
 		shown := []func(*plan.Node) bool{func(*plan.Node) bool { return true }, joined, func(n *plan.Node) bool { return n.Op == plan.Add }}
 		for i, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {

@@ -25,6 +25,7 @@ type attentionJob struct {
 	kernels *attentionKernels
 	cacheKernels
 	rowLoader rowLoader // for Latent
+	far       *kvPool   // the rows that are listed
 	space     *attentionSpace
 
 	group  int       // query heads per key/value head
@@ -49,8 +50,11 @@ type tile struct {
 	pos    int // position of the first token
 	end    int // one past the last position of the sequence in the step
 
-	first, segments int // first segment that any token sees, and number of segments
-	item, slot      int // item and first row of its first segment, if segments are items
+	// Segments of listed rows, and then those of positions, from first on.
+	listed, first, segments int
+	rows                    past // of listed rows
+
+	item, slot int // item and first row of its first segment, if segments are items
 }
 
 // attention attends to the keys and values in a state.
@@ -67,6 +71,15 @@ func (attention) spaces() []*space { return []*space{attentionWork} }
 func (attention) moved(e *executable, n *plan.Node) int {
 	a := n.Attr.(plan.AttentionAttr)
 	tokens := e.batch.Attended(a.Group())
+	if a.Rate > 0 {
+		rows := e.batch.Attended(e.p.Groups[e.p.States[a.Compressed].Group]) / a.Rate
+		if a.Top > 0 {
+			rows = min(rows, a.Top*len(e.batch.Tokens))
+		}
+		tokens += rows
+	} else if a.Top > 0 {
+		tokens = min(tokens, a.Top*len(e.batch.Tokens))
+	}
 	if stores(n) {
 		tokens += len(e.batch.Tokens)
 	}
@@ -97,6 +110,9 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 		rowLoader: e.tier.rowLoader(pool.dtype), space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, values: a.Values(), width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
+	if j.far = pool; a.Rate > 0 {
+		j.far = e.kv(a.Compressed)
+	}
 	heads := func() int { return len(j.tiles) * a.KVHeads }
 	ks := []kernel{one(j.begin)}
 	if stores(n) {
@@ -118,7 +134,7 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 }
 
 // stores reports whether an attention node has keys and values to store, not queries alone.
-func stores(n *plan.Node) bool { return len(n.In) == 3 }
+func stores(n *plan.Node) bool { return len(n.In) > 1 }
 
 // begin cuts the step's tokens into tiles and decides whether segments are work items.
 func (j *attentionJob) begin() {
@@ -127,15 +143,21 @@ func (j *attentionJob) begin() {
 		j.whole.cut(b)
 	} else {
 		j.e.reach(j.pool.pagePool)
+		j.storeRows()
 	}
 	j.tiles = j.space.tiles[:0]
 	items, slots := 0, 0
 	for s := range b.Seqs() {
 		past := j.past(int32(s))
 		for t, end := int(b.Start[s]), int(b.Start[s+1]); t < end; {
-			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(j.group)), pos: int(b.Positions[t]), end: int(b.Positions[end-1]) + 1, item: items, slot: slots}
-			tl.first = j.firstVisible(tl.pos) / contextSegment
-			tl.segments = (j.endVisible(&tl, tl.tokens-1)-1)/contextSegment + 1 - tl.first
+			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(&j.a)), pos: int(b.Positions[t]), end: int(b.Positions[end-1]) + 1, item: items, slot: slots}
+			if tl.listed = j.lists(&tl); tl.listed > 0 {
+				tl.rows = j.e.past(j.far, int32(s))
+			}
+			if tl.segments = tl.listed; j.a.Top == 0 || j.a.Rate > 0 {
+				tl.first = j.firstVisible(tl.pos) / contextSegment
+				tl.segments += (j.endVisible(&tl, tl.tokens-1)-1)/contextSegment + 1 - tl.first
+			}
 			items += tl.segments * j.a.KVHeads
 			slots += tl.segments * j.a.KVHeads * tl.tokens * j.group
 			j.tiles = append(j.tiles, tl)
@@ -188,6 +210,9 @@ func (j *attentionJob) store(worker, lo, hi int) {
 // storeHead stores what token t has for the key/value head of a slot.
 func (e *executable) storeHead(n *plan.Node, at slot, t int, d *attentionDesk) bool {
 	a := n.Attr.(plan.AttentionAttr)
+	if a.Latent && a.Values() == a.HeadDim {
+		return at.storeRow(e.tier.attention, e.row(n.In[1], t))
+	}
 	part := func(in, dim int) []float32 { return e.row(n.In[in], t)[at.head*dim:][:dim] }
 	if a.Latent {
 		row := append(append(d.row[:0], part(1, a.ValueDim)...), part(2, a.HeadDim-a.ValueDim)...)
@@ -225,7 +250,7 @@ func (j *attentionJob) tilesOrSegments(worker, lo, hi int) {
 		j.queries(d, tl, g)
 		j.reset(&d.sums, tl, g)
 		for s := range tl.segments {
-			from, to := j.segment(d, tl, g, tl.first+s, d.part)
+			from, to := j.segment(d, tl, g, s, d.part)
 			j.add(&d.sums, d.part, 0, from*j.group, to*j.group)
 		}
 		j.finish(&d.sums, tl, g)
@@ -245,7 +270,7 @@ func (j *attentionJob) attendApart(d *attentionDesk, lo, hi int) {
 		if i == lo || of != before || s == 0 {
 			j.queries(d, tl, g)
 		}
-		j.segment(d, tl, g, tl.first+s, j.space.slots.from(j.slot(tl, g, s), j.width))
+		j.segment(d, tl, g, s, j.space.slots.from(j.slot(tl, g, s), j.width))
 	}
 }
 
@@ -261,7 +286,7 @@ func (j *attentionJob) join(worker, lo, hi int) {
 		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
 		j.reset(&d.sums, tl, g)
 		for s := range tl.segments {
-			from, to := j.seen(tl, tl.first+s)
+			from, to := j.seen(tl, s)
 			j.add(&d.sums, j.space.slots, j.slot(tl, g, s), from*j.group, to*j.group)
 		}
 		j.finish(&d.sums, tl, g)
@@ -273,11 +298,15 @@ func (j *attentionJob) join(worker, lo, hi int) {
 func (j *attentionJob) reset(sums *softSums, tl *tile, g int) {
 	rows := tl.tokens * j.group
 	sums.reset(rows, j.width)
-	if j.sinks == nil {
-		return
+	if j.sinks != nil {
+		for r := range rows {
+			sums.top[r], sums.total[r] = j.sinks[g*j.group+r%j.group], 1
+		}
 	}
-	for r := range rows {
-		sums.top[r], sums.total[r] = j.sinks[g*j.group+r%j.group], 1
+	if j.unknown(tl) {
+		for r := range rows {
+			sums.total[r] = float32(math.NaN())
+		}
 	}
 }
 

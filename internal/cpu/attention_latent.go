@@ -7,15 +7,15 @@ import "github.com/realizar/realizar/tensor"
 // queries and rows are those of float32 weights: rows are converted to float32, eight at a time,
 // for all queries of the tile.
 
-// scoreRows sets score [rows, d.at.n], with rows scoreStride apart, to the products of queries q
-// [rows, headDim] and the keys of the stretch d.at.
-func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows int) {
-	dim, n := j.a.HeadDim, d.at.n
+// scoreRows sets score [rows, n], with rows scoreStride apart, to the products of queries q [rows,
+// headDim] and n keys. load writes key i to x.
+func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows, n int, load func(d *attentionDesk, x []float32, i int)) {
+	dim := j.a.HeadDim
 	stride := rowStride(dim)
 	for p := 0; p < n; p += dotRows {
 		keys := min(dotRows, n-p)
 		for i := range keys {
-			j.rowLoader(d.keys[i*stride:][:dim], &d.at, p+i, d.block)
+			load(d, d.keys[i*stride:][:dim], p+i)
 		}
 		for r := 0; r < rows; r += dotTokens {
 			queries := min(dotTokens, rows-r)
@@ -25,6 +25,11 @@ func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows int)
 			}
 		}
 	}
+}
+
+// rowOfStretch writes key i of the stretch d.at to x.
+func (j *attentionJob) rowOfStretch(d *attentionDesk, x []float32, i int) {
+	j.rowLoader(x, &d.at, i, d.block)
 }
 
 // A rowLoader writes row p of s to x in float32. block is scratch memory of the size of x in the

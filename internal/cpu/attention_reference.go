@@ -151,6 +151,9 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		if e.reach(pool.pagePool); !stores(n) {
 			return
 		}
+		if a.Rate > 0 {
+			e.storeEvery(n, n.In[2], e.kv(a.Compressed), a.Rate)
+		}
 		desk := &attentionDesk{half: make([]uint16, a.HeadDim)}
 		for t, s := range e.seq {
 			past := e.past(pool, s)
@@ -164,22 +167,64 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	return []kernel{store, {size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
 		row := make([]float32, max(a.HeadDim, a.Values()))
 		for t := lo; t < hi; t++ {
-			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
-			first := a.Group().FirstVisible(pos)
+			past := e.past(pool, e.seq[t])
+			far := past
+			if a.Rate > 0 {
+				far = e.past(e.kv(a.Compressed), e.seq[t])
+			}
+			rows, seen, known := e.attended(n, &a, t)
+			at := func(i, g int) slot {
+				if i < len(rows) {
+					return far.slot(rows[i], g)
+				}
+				return past.slot(seen[i-len(rows)], g)
+			}
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
 				s := headContext{
-					n: pos + 1 - first, cache: pool.dtype,
-					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row[:a.HeadDim]) },
-					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row[:a.Values()]) },
+					n: len(rows) + len(seen), cache: pool.dtype,
+					key:   func(i int) []float32 { return at(i, g).floatKey(row[:a.HeadDim]) },
+					value: func(i int) []float32 { return at(i, g).floatValue(row[:a.Values()]) },
 				}
 				if sinks != nil {
 					s.sink = &sinks[h]
 				}
 				e.attendHead(n, t, h, &s, &a)
 			}
+			if !known {
+				for _, x := range [][]float32{e.row(n.Out, t), e.bound(n.Out, t)} {
+					for i := range x {
+						x[i] = float32(math.NaN())
+					}
+				}
+			}
 		}
 	}}}, nil
+}
+
+// attended returns the listed rows and the positions that token t attends to. known is false if the
+// rows are not those of a choice.
+func (e *executable) attended(n *plan.Node, a *plan.AttentionAttr, t int) (rows, seen []int, known bool) {
+	pos := int(e.batch.Positions[t])
+	if a.Top == 0 || a.Rate > 0 {
+		for p := a.Group().FirstVisible(pos); p <= pos; p++ {
+			seen = append(seen, p)
+		}
+	}
+	count := listedRows(a, pos)
+	if a.Top == 0 {
+		for r := range count {
+			rows = append(rows, r)
+		}
+		return rows, seen, true
+	}
+	for i, p := range e.chosenOf(n, a, t, pos) {
+		if at(e.bound(n.Chosen(), t), i) != 0 || !(p >= 0 && p < float32(count)) {
+			return nil, seen, false
+		}
+		rows = append(rows, int(p))
+	}
+	return rows, seen, true
 }
 
 // attendHead computes head h of token t of n on s.

@@ -31,9 +31,13 @@ func (j *attentionJob) queries(d *attentionDesk, tl *tile, g int) {
 	}
 }
 
-// seen returns the range of a tile's tokens that see part of a segment.
-func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
-	lo := segment * contextSegment
+// seen returns the range of a tile's tokens that see part of segment s of the tile.
+func (j *attentionJob) seen(tl *tile, s int) (from, to int) {
+	if s < tl.listed {
+		_, _, n := j.listed(tl, s)
+		return 0, min(1, n)
+	}
+	lo := (tl.first + s - tl.listed) * contextSegment
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
@@ -50,10 +54,14 @@ func (j *attentionJob) visible(tl *tile, i, segment int) (lo, hi int) {
 	return max(0, j.firstVisible(tl.pos+i)-begin), min(contextSegment, j.endVisible(tl, i)-begin)
 }
 
-// segment computes the rows of a segment into part, each over the positions that its token sees. It
-// returns the range of tokens that see any.
-func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
-	from, to = j.seen(tl, segment)
+// segment computes the rows of segment s of a tile into part, each over the positions that its token
+// sees. It returns the range of tokens that see any.
+func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, s int, part softSums) (from, to int) {
+	if s < tl.listed {
+		return j.listedSegment(d, tl, g, s, part)
+	}
+	from, to = j.seen(tl, s)
+	segment := tl.first + s - tl.listed
 	// Later tokens see later positions: all tokens see lastLo to firstHi, and together they see
 	// firstLo to lastHi.
 	firstLo, firstHi := j.visible(tl, from, segment)
@@ -63,7 +71,7 @@ func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part 
 	for at := firstLo; at < lastHi; at += d.at.n {
 		if j.a.Latent {
 			d.at.values(&tl.past, g, begin+at, begin+lastHi)
-			j.scoreRows(d, d.q[from*j.group*rowStride(j.a.HeadDim):], d.score[from*j.group*scoreStride+at:], (to-from)*j.group)
+			j.scoreRows(d, d.q[from*j.group*rowStride(j.a.HeadDim):], d.score[from*j.group*scoreStride+at:], (to-from)*j.group, d.at.n, j.rowOfStretch)
 			continue
 		}
 		d.at.keys(&tl.past, g, begin+at, begin+lastHi)
@@ -144,13 +152,13 @@ func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, t
 }
 
 // lead returns how many positions ahead keys and values are prefetched.
-func (p *past) lead() int { return 2 * p.pageTokens }
+func (p *past) lead() int { return 2 * p.rows }
 
 // keys makes s the keys of head g from position pos on, up to end or the end of the page.
 func (s *stretch) keys(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, s.width = at.key()
-	s.n = min(end-pos, p.pageTokens-at.at)
+	s.n = min(end-pos, p.left(pos))
 	s.next = s.numbers
 	if pos += p.lead(); pos < end {
 		s.next, _, _ = p.slot(pos, g).key()
@@ -162,7 +170,7 @@ func (s *stretch) values(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, _ = at.value()
 	s.width = at.row
-	s.n = min(end-pos, p.pageTokens-at.at)
+	s.n = min(end-pos, p.left(pos))
 	s.next = s.numbers
 	if pos += p.lead(); pos < end {
 		s.next, _, _ = p.slot(pos, g).value()

@@ -16,8 +16,14 @@ const (
 	maxKept = 2 << 20
 )
 
-// tileTokens returns the largest number of tokens in a tile.
-func tileTokens(group int) int { return max(1, attentionRows/group) }
+// tileTokens returns the largest number of tokens in a tile. Tokens that read listed rows do not
+// share any.
+func tileTokens(a *plan.AttentionAttr) int {
+	if a.Top > 0 || a.Rate > 0 {
+		return 1
+	}
+	return max(1, attentionRows/(a.Heads/a.KVHeads))
+}
 
 // headWidth returns the length of a head's value rounded up to what kernels write.
 func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
@@ -97,7 +103,7 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 			continue
 		}
 		group, width := a.Heads/a.KVHeads, headWidth(&a)
-		tokens := min(tileTokens(group), lim.Tokens)
+		tokens := min(tileTokens(&a), lim.Tokens)
 		z.tiles = max(z.tiles, min(lim.Tokens, lim.Tokens/tokens+lim.Seqs))
 		z.rows = max(z.rows, tokens*group)
 		z.queries = max(z.queries, tokens*group*a.HeadDim)
@@ -118,6 +124,9 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 			positions = lim.Pages[p.States[n.State].Group] * lim.PageTokens
 		}
 		segments := positions/contextSegment + 2
+		if a.Rate > 0 {
+			segments += lim.Pages[p.States[a.Compressed].Group]*lim.PageTokens/a.Rate/contextSegment + 1
+		}
 		slots := min(rows*segments, max(maxKept/width, a.Heads*segments))
 		z.slots, z.kept = max(z.slots, slots), max(z.kept, slots*width)
 	}

@@ -15,7 +15,12 @@ func (experts) multiplies(n *plan.Node) []*tensor.Tensor {
 }
 
 func (experts) desk(n *plan.Node, lim *plan.Limits) deskSize {
-	return deskSize{totals: tileRows * lim.Tokens, places: tileRows * lim.Tokens * n.Attr.(plan.ExpertsAttr).Route.Used}
+	r := n.Attr.(plan.ExpertsAttr).Route
+	size := deskSize{totals: tileRows * lim.Tokens, places: tileRows * lim.Tokens * r.Used}
+	if r.Given { // the same expert may be given several times
+		size.totals = size.places
+	}
+	return size
 }
 
 func (experts) spaces() []*space { return []*space{expertWork} }
@@ -74,7 +79,9 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 		{size: rows, grain: 8, run: func(worker, lo, hi int) {
 			for t := lo; t < hi; t++ {
 				at := t * m.used
-				m.router.route(&m.space.desks[worker], e.row(n.In[1], t), m.space.chosen[at:at+m.used], m.space.weights[at:at+m.used])
+				chosen := m.space.chosen[at : at+m.used]
+				e.given(n, t, chosen)
+				m.router.route(&m.space.desks[worker], e.row(n.In[1], t), chosen, m.space.weights[at:at+m.used])
 			}
 		}},
 		one(func() { m.space.group(rows()*m.used, m.used, len(a.Gate)) }),
@@ -103,6 +110,17 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 			}
 		}},
 	}, nil
+}
+
+// given sets chosen to the experts that are given for row t, if they are.
+func (e *executable) given(n *plan.Node, t int, chosen []int32) {
+	if a := n.Attr.(plan.ExpertsAttr); a.Route.Given {
+		for i, x := range e.row(n.In[2], t) {
+			if chosen[i] = 0; x > 0 {
+				chosen[i] = int32(min(x, float32(len(a.Gate)-1)))
+			}
+		}
+	}
 }
 
 // operands chooses the forms of the rows.

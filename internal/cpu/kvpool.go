@@ -28,6 +28,7 @@ type kvPool struct {
 	*pagePool
 	dtype      tensor.DType
 	pageTokens int
+	rows       int // of a page
 	size       int // bytes per value, without scales
 	row        int // length of a head's row: of its value or, without values, of its key
 
@@ -49,14 +50,14 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 }
 
 func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
-	k := &kvPool{pagePool: pages, dtype: pages.state.Format(l.Cache), pageTokens: l.PageTokens}
+	k := &kvPool{pagePool: pages, dtype: pages.state.Format(l.Cache), pageTokens: l.PageTokens, rows: pages.state.Rows(l.PageTokens)}
 	s := &k.state
 	k.row = s.ValueDim
-	keys, scale := k.pageTokens*s.KVHeads*s.HeadDim, 0
+	keys, scale := k.rows*s.KVHeads*s.HeadDim, 0
 	if k.keysOnly() {
 		k.row, keys = s.HeadDim, 0
 	}
-	values := k.pageTokens * s.KVHeads * k.row
+	values := k.rows * s.KVHeads * k.row
 	switch k.dtype {
 	case tensor.F32:
 		k.size = 4
@@ -93,13 +94,13 @@ func (s slot) key() (numbers, scales []byte, apart int) {
 	if s.keysOnly() {
 		return s.value()
 	}
-	d, n := s.state.HeadDim, s.pageTokens
+	d, n := s.state.HeadDim, s.rows
 	return s.page[(s.head*d*n+s.at)*s.size : s.keyScales],
 		s.page[s.keyScales:s.values][min(s.values-s.keyScales, (s.head*(d/cacheBlock)*n+s.at)*2):], n
 }
 
 func (s slot) value() (numbers, scales []byte, apart int) {
-	d, row := s.row, s.head*s.pageTokens+s.at
+	d, row := s.row, s.head*s.rows+s.at
 	return s.page[s.values+row*d*s.size : s.valueScales],
 		s.page[s.valueScales:s.bytes][min(s.bytes-s.valueScales, row*(d/cacheBlock)*2):], 1
 }
@@ -228,7 +229,27 @@ func (e *executable) past(pool *kvPool, s int32) past {
 	return past{pool, table.Pages[table.Start[s]:table.Start[s+1]], int(table.First[s])}
 }
 
-// slot returns the place of position pos and key/value head g. The page must be allocated.
+// slot returns the place of row pos and key/value head g. Rows are those of positions, or with
+// [plan.State.Every] those of multiples. The page must be allocated.
 func (p *past) slot(pos, g int) slot {
-	return slot{p.kvPool, p.kvPool.pages[p.pages[pos/p.pageTokens-p.first]], pos % p.pageTokens, g}
+	page, at := p.place(pos)
+	return slot{p.kvPool, p.kvPool.pages[p.pages[page-p.first]], at, g}
+}
+
+// place returns the page of row pos, and its number among the rows of that page.
+func (p *past) place(pos int) (page, at int) {
+	if every := p.state.Every; every > 0 {
+		page = ((pos+1)*every - 1) / p.pageTokens
+		return page, pos - page*p.pageTokens/every
+	}
+	return pos / p.pageTokens, pos % p.pageTokens
+}
+
+// left returns how many rows from pos on are in the same page.
+func (p *past) left(pos int) int {
+	if every := p.state.Every; every > 0 {
+		page, _ := p.place(pos)
+		return (page+1)*p.pageTokens/every - pos
+	}
+	return p.pageTokens - pos%p.pageTokens
 }

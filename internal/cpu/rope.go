@@ -45,7 +45,7 @@ func (rope) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			freqs := a.Frequencies(nil, e.batch.Length(int(e.seq[t]), t))
 			for h := a.First; h < len(x); h += a.HeadDim {
 				for i, f := range freqs {
-					sin, cos := math.Sincos(float64(e.batch.Positions[t]) * f)
+					sin, cos := math.Sincos(float64(int(e.batch.Positions[t])+a.Shift) * f)
 					p, q := h+i, h+i+a.Dims/2
 					if a.Interleaved {
 						p, q = h+2*i, h+2*i+1
@@ -85,6 +85,9 @@ func (e *executable) rotations(a *plan.RopeAttr) (*rotations, []kernel) {
 	if a.ByLength() {
 		key += fmt.Sprint(a.LongFrom, a.LongFreqs, a.Dynamic != nil)
 	}
+	if a.Shift != 0 {
+		key += fmt.Sprint(" shifted ", a.Shift)
+	}
 	if a.Dynamic != nil {
 		key += fmt.Sprint(*a.Dynamic)
 	}
@@ -107,7 +110,7 @@ func (e *executable) rotations(a *plan.RopeAttr) (*rotations, []kernel) {
 	return t, []kernel{{size: func() int { return len(e.ids) }, grain: 4, run: func(worker, lo, hi int) {
 		for at := lo; at < hi; at++ {
 			f := a.Frequencies(frequencies[worker], e.batch.Length(int(e.seq[at]), at))
-			t.set(at, float64(e.batch.Positions[at]), f, a)
+			t.set(at, float64(int(e.batch.Positions[at])+a.Shift), f, a)
 		}
 	}}}
 }

@@ -41,12 +41,16 @@ func newRouteDesk(experts, groups int) routeDesk {
 }
 
 // route writes the experts that logits choose and their weights, best first. Both have the length
-// [plan.RouteAttr.Used]. NaN ranks above all numbers, so that it becomes a weight and reaches the
+// [plan.RouteAttr.Used]; with Given it only computes weights. NaN ranks above all numbers, so that it becomes a weight and reaches the
 // token's result. No expert is chosen twice, whatever the logits.
 func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights []float32) {
 	n := len(logits)
 	scores, choice, out := d.scores[:n], d.choice[:n], d.out[:n]
 	r.score(scores, logits)
+	if r.a.Given {
+		r.weigh(scores, experts, weights)
+		return
+	}
 	copy(choice, scores)
 	for i, b := range r.bias {
 		choice[i] += float64(b)
@@ -152,6 +156,10 @@ func (r *router) score(scores []float64, logits []float32) {
 	case plan.SigmoidEach:
 		for i, s := range scores {
 			scores[i] = 1 / (1 + math.Exp(-s))
+		}
+	case plan.SqrtSoftplus:
+		for i, s := range scores {
+			scores[i] = math.Sqrt(max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))))
 		}
 	}
 }

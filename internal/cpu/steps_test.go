@@ -21,7 +21,7 @@ func TestStepsDoNotAllocate(t *testing.T) {
 
 // models are programs that together have every operation of a decoder.
 func models(t *testing.T) map[string]*plan.Program {
-	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil), "beside": beside(t), "latent": plantest.LatentModel(t, nil)}
+	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil), "beside": beside(t), "latent": plantest.LatentModel(t, nil), "sparse": plantest.SparseModel(t, nil), "compressed": plantest.CompressedModel(t, nil)}
 }
 
 // beside returns a program with maps and gates after products that share their input.

@@ -66,9 +66,17 @@ func readByAll(p *plan.Program) int64 {
 func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 	total := p.Read
 	readers := make([]int64, len(p.States)) // by state: layers that read it
+	chosen := make([]int, len(p.States))    // by state: rows of it that a token reads at most; 0: all
 	for i := range p.Nodes {
 		if at := p.Nodes[i].State; at != plan.NoState {
 			readers[at]++
+		}
+		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok && a.Top > 0 {
+			at := p.Nodes[i].State
+			if a.Rate > 0 {
+				at = a.Compressed
+			}
+			chosen[at] = a.Top
 		}
 	}
 	for i, s := range p.States {
@@ -82,6 +90,12 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 		}
 		if s.Chunk > 0 && seen > s.Chunk {
 			seen = s.Chunk / 2 // the mean
+		}
+		if s.Every > 0 {
+			seen /= s.Every
+		}
+		if chosen[i] > 0 {
+			seen = min(seen, chosen[i])
 		}
 		format := s.Format(cache)
 		total += max(1, readers[i]) * int64(seen) * int64(s.Width()/format.BlockLen()) * int64(format.BlockBytes())

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -244,32 +245,45 @@ func TestAnswersAreTheModels(t *testing.T) {
 				if c.Cache == tensor.F16 {
 					c.Activations = b.Rounds()
 				}
-				p := plantest.Model(t, nil)
-				o := newOracle(t, b, p, c.Context+60, c)
-				e := open(t, b, p, c)
-				all := requests(rand.New(rand.NewPCG(5, 5)), 24, c.Context)
-				var working sync.WaitGroup
-				for i, r := range all {
-					working.Go(func() {
-						a, err := ask(t.Context(), e, r, nil)
-						if err == nil {
-							err = o.differs(r, a)
-						}
-						if err != nil {
-							t.Errorf("request %d, of %d tokens after %d: %v", i, r.Tokens, len(r.Prompt), err)
-						}
-						if err := e.Check(); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				working.Wait()
-				m := e.Metrics()
-				if m.CacheHits == 0 || m.Preemptions == 0 || m.Evictions == 0 || c.Host > 0 && (m.Saves == 0 || m.Restores == 0) {
-					t.Errorf("nothing was shared, taken away or brought back: %+v", m)
-				}
+				answersAreTheModels(t, b, plantest.Model(t, nil), c)
 			})
 		})
+	}
+}
+
+// So do those of models whose states have a row of keys for several tokens, and whose attention is to
+// chosen rows.
+func TestAnswersOfSparseModels(t *testing.T) {
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"sparse": plantest.SparseModel, "compressed": plantest.CompressedModel} {
+		t.Run(name, func(t *testing.T) {
+			answersAreTheModels(t, cpu.New(2), model(t, nil), engine.Config{Cache: tensor.F16, Host: 64 << 20, Context: 500, Parallel: 6, States: 1})
+		})
+	}
+}
+
+func answersAreTheModels(t *testing.T, b plan.Backend, p *plan.Program, c engine.Config) {
+	o := newOracle(t, b, p, c.Context+60, c)
+	e := open(t, b, p, c)
+	all := requests(rand.New(rand.NewPCG(5, 5)), 24, c.Context)
+	var working sync.WaitGroup
+	for i, r := range all {
+		working.Go(func() {
+			a, err := ask(t.Context(), e, r, nil)
+			if err == nil {
+				err = o.differs(r, a)
+			}
+			if err != nil {
+				t.Errorf("request %d, of %d tokens after %d: %v", i, r.Tokens, len(r.Prompt), err)
+			}
+			if err := e.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	working.Wait()
+	m := e.Metrics()
+	if m.CacheHits == 0 || m.Preemptions == 0 || m.Evictions == 0 || c.Host > 0 && (m.Saves == 0 || m.Restores == 0) {
+		t.Errorf("nothing was shared, taken away or brought back: %+v", m)
 	}
 }
 

@@ -101,13 +101,14 @@ const (
 	SoftmaxChosen              // the logits themselves; the weights are a softmax over the chosen experts
 	SigmoidEach                // the sigmoid of each logit
 	SparseMixer                // the logits themselves; see [RouteAttr.Jitter]
+	SqrtSoftplus               // the root of ln(1 + exp(x)) of each logit x (DeepSeek-AI, "DeepSeek-V4", 2026)
 
 	numScores
 )
 
 // String returns the score's name as a program prints it.
 func (s Score) String() string {
-	return [numScores]string{"softmax", "softmax of the chosen", "sigmoid", "sparse mixer"}[s]
+	return [numScores]string{"softmax", "softmax of the chosen", "sigmoid", "sparse mixer", "root of softplus"}[s]
 }
 
 // RouteAttr says how a router chooses a token's experts and computes their weights. Experts are
@@ -122,6 +123,7 @@ type RouteAttr struct {
 	Score     Score
 	Normalize bool    // weights are divided by their sum
 	Scale     float64 // weights are multiplied by Scale, after Normalize
+	Given     bool    // the experts are given by another value, see [Builder.GivenExperts]
 	Before    bool    // weights multiply the experts' inputs instead of their outputs
 
 	// With SparseMixer (Liu et al., "GRIN: GRadient-INformed MoE", 2024) the weight of an expert with
@@ -149,12 +151,33 @@ func (a RouteAttr) String() string {
 	if a.Before {
 		s += ", before"
 	}
+	if a.Given {
+		s += ", given"
+	}
 	return s
 }
 
 // Experts adds a mixture of experts for x [T, d], routed by logits [T, experts]. bias is [experts]
 // or nil; it is added to the scores to choose experts, not to their weights.
 func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) Value {
+	if a.Route.Given {
+		b.Failf("experts: no experts are given")
+	}
+	return b.experts(x, logits, bias, a)
+}
+
+// GivenExperts is Experts whose numbers are in chosen [T, Used], such as those that a table has for
+// each token (Roller et al., "Hash Layers For Large Sparse Models", 2021). They are added in the order
+// given; logits give their weights.
+func (b *Builder) GivenExperts(x, logits, chosen Value, a ExpertsAttr) Value {
+	r := &a.Route
+	if r.Given = true; b.Cols(chosen) != r.Used || b.Rows(chosen) != b.Rows(x) || r.Groups > 1 || r.Score == SparseMixer || r.Score == SoftmaxChosen || a.Identity > 0 {
+		b.Failf("experts: %d given of %d, %v", b.Cols(chosen), r.Used, r)
+	}
+	return b.experts(x, logits, nil, a, chosen)
+}
+
+func (b *Builder) experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr, given ...Value) Value {
 	n, d, r := len(a.Gate), b.Cols(x), a.Route
 	all := n + a.Identity
 	if n == 0 || a.Identity < 0 || b.Cols(logits) != all || b.Rows(logits) != b.Rows(x) {
@@ -199,7 +222,7 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 			}
 		}
 	}
-	in := []Value{x, logits}
+	in := append([]Value{x, logits}, given...)
 	if a.Identity > 0 {
 		in = append(in, x) // as the results of identities
 	}

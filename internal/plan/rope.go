@@ -18,6 +18,7 @@ type RopeAttr struct {
 
 	Freqs []float64 // [Dims/2] radians per position
 	Scale float64   // multiplies the rotated pair; 1 for most models
+	Shift int       // added to positions
 
 	// Some models rotate long sequences by other frequencies. A sequence is long if its length (see
 	// [Batch.Lengths]) exceeds LongFrom.
@@ -52,6 +53,9 @@ func (a RopeAttr) String() string {
 	}
 	if d := a.Dynamic; d != nil {
 		s += fmt.Sprintf(", beyond %d dynamic base %g factor %g", a.LongFrom, d.Base, d.Factor)
+	}
+	if a.Shift != 0 {
+		s += fmt.Sprintf(", shifted %d", a.Shift)
 	}
 	if a.Scale != 1 {
 		s += fmt.Sprintf(", scale %.6g", a.Scale)

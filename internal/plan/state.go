@@ -40,8 +40,12 @@ type State struct {
 	Exact    bool // values are float32, whatever [Limits.Cache] says
 
 	// For states per sequence.
-	Size  int // number of float32 values
-	Every int // the state is that after the last multiple of so many tokens; 0: after every token
+	Size int // number of float32 values
+
+	// Every is a number of tokens. A state per sequence is that after the last multiple of it. A state
+	// per token has a row of keys after each multiple of it, and no values; the rows of a page are
+	// those that its tokens complete. 0: after every token.
+	Every int
 
 	Group int // index into Program.Groups
 }
@@ -62,13 +66,15 @@ func (s State) String() string {
 		if s.Exact {
 			what += " exact"
 		}
-	} else if s.Every > 0 {
+	}
+	if s.Every > 0 {
 		what += fmt.Sprintf(" every %d", s.Every)
 	}
 	return fmt.Sprintf("%s %v %s group %d", s.Name, s.Kind, what, s.Group)
 }
 
-// Width returns the number of values per token, or per sequence.
+// Width returns the number of values of a row, per token unless there is [State.Every], or per
+// sequence.
 func (s State) Width() int {
 	if s.Kind == PerSequence {
 		return s.Size
@@ -82,12 +88,25 @@ func (s State) exists() bool {
 		return s.Size > 0 && s.Every >= 0 && s.KVHeads == 0 && s.HeadDim == 0 && s.ValueDim == 0 && s.Window == 0 && s.Chunk == 0 && !s.Exact
 	}
 	return s.Kind == PerToken && s.KVHeads > 0 && s.HeadDim > 0 && s.ValueDim >= 0 && s.Window >= 0 && s.Chunk >= 0 &&
-		(s.Window == 0 || s.Chunk == 0) && s.Size == 0 && s.Every == 0
+		(s.Window == 0 || s.Chunk == 0) && s.Size == 0 &&
+		(s.Every == 0 || s.Every > 0 && s.ValueDim == 0 && s.Window == 0 && s.Chunk == 0)
 }
 
 // group returns the group of s.
 func (s State) group() Group {
-	return Group{Kind: s.Kind, Window: s.Window, Chunk: s.Chunk, Every: s.Every}
+	g := Group{Kind: s.Kind, Window: s.Window, Chunk: s.Chunk}
+	if s.Kind == PerSequence {
+		g.Every = s.Every
+	}
+	return g
+}
+
+// Rows returns how many rows of s a page of that many tokens has.
+func (s State) Rows(tokens int) int {
+	if s.Every == 0 {
+		return tokens
+	}
+	return (tokens + s.Every - 1) / s.Every
 }
 
 // Format returns the format of the values of s with a cache of format cache.
@@ -195,7 +214,7 @@ func (l *Limits) PageOf(s State) (int, error) {
 	if l.PageTokens <= 0 || w > math.MaxInt/l.PageTokens {
 		return 0, fmt.Errorf("plan: a page of %d tokens of %d values does not exist", l.PageTokens, w)
 	}
-	return s.Format(l.Cache).Size(w * l.PageTokens)
+	return s.Format(l.Cache).Size(w * s.Rows(l.PageTokens))
 }
 
 // PageBytes returns the size of one page of group g in bytes, over all its states.

@@ -65,7 +65,9 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for weights of experts that multiply their inputs")
 	case a.Scales != nil:
 		return errors.New("no kernel for experts with scales of their own")
-	case a.Route.Score == plan.SparseMixer:
+	case a.Route.Given:
+		return errors.New("no kernel for experts that a table has")
+	case a.Route.Score == plan.SparseMixer, a.Route.Score == plan.SqrtSoftplus:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil

@@ -37,16 +37,36 @@ func TestLackingForms(t *testing.T) {
 		}
 	}
 	for says, op := range map[string]func(*plan.Builder, plan.Value) plan.Value{
-		"no kernel for values of 64 elements beside keys of 32":             attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
-		"no kernel for attention in chunks of 7 tokens":                     attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
-		"no kernel for attention to the keys and values of another layer":   attend(plan.AttentionAttr{HeadDim: 32}, true),
-		"no kernel for weights of experts that multiply their inputs":       mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
-		"no kernel for experts with scales of their own":                    mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
-		"embed table: no kernel for a part of a table's rows":               func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
-		"mul: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
-		"mix: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
-		"temper: there is no kernel for this operation":                     func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
-		"rescale: there is no kernel for this operation; use --device cpu":  func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
+		"no kernel for values of 64 elements beside keys of 32":            attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
+		"no kernel for attention in chunks of 7 tokens":                    attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
+		"no kernel for attention to the keys and values of another layer":  attend(plan.AttentionAttr{HeadDim: 32}, true),
+		"no kernel for weights of experts that multiply their inputs":      mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
+		"no kernel for experts with scales of their own":                   mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
+		"embed table: no kernel for a part of a table's rows":              func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
+		"mul: there is no kernel for this operation":                       func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
+		"mix: there is no kernel for this operation":                       func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
+		"temper: there is no kernel for this operation":                    func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
+		"rescale: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
+		"select: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			keys := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32})
+			return b.Linear(b.Select(x, x, b.Linear(x, weight("w", 1, 32), nil), keys, plan.SelectAttr{Heads: 1, HeadDim: 32, Top: 3}), weight("o", 32, 3), nil)
+		},
+		"compress bias: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.CompressAttr{Rate: 2}
+			return b.Compress(x, x, weight("bias", 2, 32), b.State(a.State(32)), a)
+		},
+		"connect scale: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.ConnectAttr{Streams: 2, Iterations: 1}
+			return b.Linear(b.Connect(b.Linear(x, weight("w", 8, 32), nil), weight("scale", 3), weight("base", 8), a), weight("o", 32, 8), nil)
+		},
+		"no kernel for a rotation by positions shifted by 3": func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.Rope(x, plan.RopeAttr{HeadDim: 32, Dims: 2, Freqs: []float64{1}, Scale: 1, Shift: 3})
+		},
+		"no kernel for experts chosen by the root of softplus": mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Score: plan.SqrtSoftplus}}),
+		"no kernel for experts that a table has": func(b *plan.Builder, x plan.Value) plan.Value {
+			a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, Gate: []*tensor.Tensor{square}, Up: []*tensor.Tensor{square}, Down: []*tensor.Tensor{square}}
+			return b.GivenExperts(x, b.Linear(x, weight("router", 1, 32), nil), b.Linear(x, weight("given", 1, 32), nil), a)
+		},
 		"sparsify: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
 	} {
 		p, err := plan.Build(func(b *plan.Builder) {

@@ -16,8 +16,11 @@ type rope struct{ ordinary }
 func (rope) writes(*fuse.Stage) bool { return false }
 
 func (rope) check(n *plan.Node) error {
-	if r := n.Attr.(plan.RopeAttr); r.First > 0 {
+	switch r := n.Attr.(plan.RopeAttr); {
+	case r.First > 0:
 		return fmt.Errorf("no kernel for a rotation from element %d of a head on", r.First)
+	case r.Shift != 0:
+		return fmt.Errorf("no kernel for a rotation by positions shifted by %d", r.Shift)
 	}
 	return nil
 }

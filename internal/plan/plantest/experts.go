@@ -28,10 +28,12 @@ type mixture struct {
 	derived      bool         // weights have a source of rows instead of bytes
 	ungated      bool         // up is gate
 	scaled       bool         // the experts have scales
+	given        bool         // a table has the experts of each token
 
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
 	bias          *tensor.Tensor
+	listed        *tensor.Tensor // experts of each token
 	program       *plan.Program
 }
 
@@ -96,7 +98,19 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	if m.scaled {
 		m.attr.Scales = vector(rng, "scales", 1, 0.5, m.experts)
 	}
+	if m.given { // some twice
+		rows := make([][]float32, mixtureVocab)
+		for i := range rows {
+			for range m.route.Used {
+				rows[i] = append(rows[i], float32(rng.IntN(m.experts)))
+			}
+		}
+		m.listed = floatTable("given", rows...)
+	}
 	m.program = single(t, m.table, func(b *plan.Builder, x plan.Value) plan.Value {
+		if m.given {
+			return b.GivenExperts(x, b.Embed(m.router), b.EmbedPart(m.listed, 0, m.route.Used), m.attr)
+		}
 		return b.Experts(x, b.Embed(m.router), m.bias, m.attr)
 	})
 }
@@ -121,6 +135,13 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	var out [][]float64
 	for _, id := range tokens {
 		chosen, weights, _ := routed(logits[int(id)*m.experts:][:m.experts], choice, m.route)
+		if m.given {
+			chosen = nil
+			for _, e := range matrix(m.listed)[id] {
+				chosen = append(chosen, int(e))
+			}
+			weights = weighed(scored(logits[int(id)*m.experts:][:m.experts], m.route.Score), chosen, m.route)
+		}
 		for k, e := range chosen {
 			if m.scaled {
 				weights[k] *= matrix(m.attr.Scales)[0][e]
@@ -161,18 +182,7 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 // candidates differ clearly, or have the same logits and biases.
 func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, weights []float64, clear bool) {
 	n := len(logits)
-	scores := make([]float64, n)
-	for i, v := range logits {
-		scores[i] = float64(v)
-	}
-	switch a.Score {
-	case plan.SoftmaxAll:
-		scores = softmax(scores)
-	case plan.SigmoidEach:
-		for i, v := range scores {
-			scores[i] = 1 / (1 + math.Exp(-v))
-		}
-	}
+	scores := scored(logits, a.Score)
 	choice := slices.Clone(scores)
 	for i, v := range bias {
 		choice[i] += v
@@ -200,7 +210,33 @@ func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, 
 		}
 	}
 	experts, apart := ranked(choice, candidates, a.Used)
-	weights = make([]float64, len(experts))
+	return experts, weighed(scores, experts, a), clear && apart
+}
+
+// scored returns the scores of experts.
+func scored(logits []float32, s plan.Score) []float64 {
+	scores := make([]float64, len(logits))
+	for i, v := range logits {
+		scores[i] = float64(v)
+	}
+	switch s {
+	case plan.SoftmaxAll:
+		return softmax(scores)
+	case plan.SigmoidEach:
+		for i, v := range scores {
+			scores[i] = 1 / (1 + math.Exp(-v))
+		}
+	case plan.SqrtSoftplus:
+		for i, v := range scores {
+			scores[i] = math.Sqrt(math.Log(1 + math.Exp(v)))
+		}
+	}
+	return scores
+}
+
+// weighed returns the weights of the chosen experts.
+func weighed(scores []float64, experts []int, a plan.RouteAttr) []float64 {
+	weights := make([]float64, len(experts))
 	for k, e := range experts {
 		weights[k] = scores[e]
 	}
@@ -217,7 +253,7 @@ func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, 
 		}
 		weights[k] *= a.Scale
 	}
-	return experts, weights, clear && apart
+	return weights
 }
 
 // ranked returns the n best of a list; of equals the earlier ones. apart reports that each is
@@ -337,7 +373,8 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 	}
 }
 
-// expertForms runs experts whose weights multiply their inputs, and experts with scales.
+// expertForms runs experts whose weights multiply their inputs, experts with scales, and those that a
+// table has.
 func expertForms(t *testing.T, b plan.Backend) {
 	for i, m := range []mixture{
 		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 1, Score: plan.SigmoidEach, Before: true}},
@@ -346,6 +383,9 @@ func expertForms(t *testing.T, b plan.Backend) {
 		{format: tensor.Q4_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 8, route: plan.RouteAttr{Used: 2, Before: true}, scaled: true},
 		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 5, identities: 4, route: plan.RouteAttr{Used: 2, Scale: 6}, choice: true},
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4, Scale: 6}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 8, route: plan.RouteAttr{Used: 3, Score: plan.SqrtSoftplus, Normalize: true, Scale: 1.5}, choice: true, glu: plan.GLUAttr{Limit: 2}},
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 3, Score: plan.SqrtSoftplus, Normalize: true}, given: true},
+		{format: tensor.Q8_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 4, route: plan.RouteAttr{Used: 4, Score: plan.SigmoidEach}, given: true, biases: true},
 	} {
 		rng := newRand(uint64(400 + i))
 		m.name = fmt.Sprintf("%v, %v", m.format, m.route)
@@ -370,11 +410,12 @@ func expertBits(t *testing.T, b plan.Backend) {
 		{format: tensor.Q4_0, back: tensor.Q8_0, d: 64, ffn: 32, experts: 64, route: plan.RouteAttr{Used: 8, Normalize: true}},
 		{format: tensor.IQ2_XS, back: tensor.Q5_0, d: 256, ffn: 256, experts: 4, route: plan.RouteAttr{Used: 1}},
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 6, route: plan.RouteAttr{Used: 4, Score: plan.SqrtSoftplus}, given: true},
 	} {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
 		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some experts have more tokens than others
-		if m.identities > 0 && lacks(t, b, m.program) {
+		if (m.identities > 0 || m.given) && lacks(t, b, m.program) {
 			continue
 		}
 		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)

@@ -3,6 +3,7 @@ package plantest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -28,6 +29,8 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 		{HeadDim: 24, First: 16, Dims: 8, Interleaved: true},
 		{HeadDim: 192, First: 128, Dims: 64, Interleaved: true},
 		{HeadDim: 17, First: 3, Dims: 6},
+		{HeadDim: 24, First: 16, Dims: 8, Interleaved: true, Shift: -3},
+		{HeadDim: 24, Dims: 24, Shift: 5},
 	} {
 		a.Freqs, a.Scale = powers(100, a.Dims), 1.1
 		table := Weight(newRand(5), "table", tensor.F32, 1, 50, 3*a.HeadDim)
@@ -38,6 +41,14 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 		}
 		want := turned(rowsOf(matrix(table), list), &a, func(int) []float64 { return a.Freqs })
 		near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
+		// Negative frequencies turn back.
+		back := a
+		back.Freqs, back.Scale = slices.Clone(a.Freqs), 1/a.Scale
+		for i := range back.Freqs {
+			back.Freqs[i] *= -1
+		}
+		p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rope(b.Rope(x, a), back) })
+		near(t, a.String()+" and back", outputs(t, b, p, list, tensor.F32, 16, 0), rowsOf(matrix(table), list), 1e-6, 0)
 	}
 }
 
@@ -141,8 +152,20 @@ func headLinear(t *testing.T, b plan.Backend) {
 // the space of keys by head, keys that are also values, and results multiplied out of it. One layer
 // has a window. change is as for [Model].
 func LatentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	return latentModel(t, change, 0)
+}
+
+// SparseModel is LatentModel with attention to 20 chosen positions in place of a window. The layer
+// in the middle attends to those of the first.
+func SparseModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	return latentModel(t, change, 20)
+}
+
+func latentModel(t *testing.T, change func(*tensor.Tensor), top int) *plan.Program {
 	rng := newRand(17)
 	const heads, nope, turned, rank, queryRank, value = 4, 32, 32, 64, 96, 32
+	const indexHeads, indexDim = 3, 64
+	chosen := plan.Value(-1)
 	return build(t, func(b *plan.Builder) {
 		changed := func(w *tensor.Tensor) *tensor.Tensor {
 			if change != nil {
@@ -168,17 +191,27 @@ func LatentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			}
 			h := norm(x, "norm")
 			turn := plan.RopeAttr{HeadDim: nope + turned, First: nope, Dims: turned, Interleaved: i == 1, Freqs: powers(1e4, turned), Scale: 1}
-			q := b.Rope(linear(norm(linear(h, "qa", queryRank), "qn"), "qb", heads*(nope+turned)), turn)
-			q = b.HeadLinear(q, byHead("kb", rank, nope))
+			from := norm(linear(h, "qa", queryRank), "qn")
+			q := b.HeadLinear(b.Rope(linear(from, "qb", heads*(nope+turned)), turn), byHead("kb", rank, nope))
 			turn.HeadDim, turn.First = turned, 0
 			c, r := norm(linear(h, "c", rank), "cn"), b.Rope(linear(h, "r", turned), turn)
-			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: rank + turned, ValueDim: rank, Scale: 0.17}
-			if i == 1 {
+			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: rank + turned, ValueDim: rank, Scale: 0.17, Top: top}
+			if i == 1 && top == 0 {
 				a.Window = 50
 			}
+			if i != 1 && top > 0 {
+				keys := b.State(plan.State{Name: name("index"), Kind: plan.PerToken, KVHeads: 1, HeadDim: indexDim})
+				k := b.LayerNorm(linear(h, "ik", indexDim), changed(vector(rng, name("in"), 1, 0.1, indexDim)), vector(rng, name("ib"), 0, 0.1, indexDim), 1e-6)
+				chosen = b.Select(linear(from, "iq", indexHeads*indexDim), k, linear(h, "iw", indexHeads), keys, plan.SelectAttr{Heads: indexHeads, HeadDim: indexDim, Top: top})
+			}
 			state := b.State(plan.State{Name: name("kv"), Kind: plan.PerToken, KVHeads: 1, HeadDim: rank + turned, Window: a.Window})
-			y := b.HeadLinear(b.LatentAttention(q, c, r, nil, state, a), byHead("vb", value, rank))
-			x = b.Add(x, linear(y, "o", modelHidden))
+			var y plan.Value
+			if top > 0 {
+				y = b.SparseAttention(q, c, r, chosen, nil, state, a)
+			} else {
+				y = b.LatentAttention(q, c, r, nil, state, a)
+			}
+			x = b.Add(x, linear(b.HeadLinear(y, byHead("vb", value, rank)), "o", modelHidden))
 		}
 		b.Layer(plan.NoLayer)
 		h := b.RMSNorm(b.Pick(x), changed(vector(rng, "last", 1, 0.1, modelHidden)), 1e-5)

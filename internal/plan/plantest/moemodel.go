@@ -98,12 +98,13 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 // models are the whole programs whose bits must not depend on how they are run.
 var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
 	"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "delta": DeltaModel, "states": StatesModel, "forms": FormsModel, "latent": LatentModel,
+	"sparse": SparseModel, "compressed": CompressedModel,
 }
 
 // modelsOf returns the models for which b has kernels.
 func modelsOf(t *testing.T, b plan.Backend) map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program {
 	all := maps.Clone(models)
-	for _, name := range []string{"delta", "states", "forms", "latent"} {
+	for _, name := range []string{"delta", "states", "forms", "latent", "sparse", "compressed"} {
 		if lacks(t, b, all[name](t, nil)) {
 			delete(all, name)
 		}

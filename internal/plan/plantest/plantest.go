@@ -38,6 +38,11 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("RopeEnds", func(t *testing.T) { ropeEnds(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
 	t.Run("Latent", func(t *testing.T) { latent(t, b) })
+	t.Run("Select", func(t *testing.T) { selected(t, b) })
+	t.Run("Sparse", func(t *testing.T) { sparse(t, b) })
+	t.Run("Compress", func(t *testing.T) { compress(t, b) })
+	t.Run("Compressed", func(t *testing.T) { compressed(t, b) })
+	t.Run("Connect", func(t *testing.T) { connect(t, b) })
 	t.Run("AttentionTo", func(t *testing.T) { attentionTo(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
@@ -427,7 +432,7 @@ func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]
 				if a.Interleaved {
 					p, q = h+2*i, h+2*i+1
 				}
-				sin, cos := math.Sincos(float64(pos) * f)
+				sin, cos := math.Sincos(float64(pos+a.Shift) * f)
 				u, v := x[pos][p], x[pos][q]
 				y[pos][p], y[pos][q] = (u*cos-v*sin)*a.Scale, (u*sin+v*cos)*a.Scale
 			}
@@ -488,15 +493,30 @@ func rope(t *testing.T, b plan.Backend) {
 
 // attended computes plain softmax attention in float64 over a sequence. sinks is [Heads] or nil.
 func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]float64 {
-	out := make([][]float64, len(q))
+	seen := make([][]float64, len(q))
 	for t := range q {
-		out[t] = make([]float64, a.Heads*a.Values())
 		first := 0
 		if a.Window > 0 {
 			first = max(0, t-a.Window+1)
 		}
 		if a.Chunk > 0 {
 			first = t / a.Chunk * a.Chunk
+		}
+		for p := first; p <= t; p++ {
+			seen[t] = append(seen[t], float64(p))
+		}
+	}
+	return attendedAt(q, k, v, sinks, a, seen)
+}
+
+// attendedAt is attended to the positions in seen, which end at a negative number.
+func attendedAt(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr, seen [][]float64) [][]float64 {
+	out := make([][]float64, len(q))
+	for t := range q {
+		out[t] = make([]float64, a.Heads*a.Values())
+		list := seen[t]
+		if end := slices.IndexFunc(list, func(p float64) bool { return p < 0 }); end >= 0 {
+			list = list[:end]
 		}
 		for h := range a.Heads {
 			head := h * a.KVHeads / a.Heads
@@ -506,10 +526,10 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 			if sinks != nil {
 				sum = math.Exp(sinks[h])
 			}
-			for p := first; p <= t; p++ {
+			for _, p := range list {
 				s := 0.0
 				for i := range a.HeadDim {
-					s += q[t][h*a.HeadDim+i] * k[p][g+i]
+					s += q[t][h*a.HeadDim+i] * k[int(p)][g+i]
 				}
 				if s *= a.Scale; a.Softcap > 0 {
 					s = a.Softcap * math.Tanh(s/a.Softcap)
@@ -517,9 +537,9 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 				weights = append(weights, math.Exp(s))
 				sum += weights[len(weights)-1]
 			}
-			for p := first; p <= t; p++ {
-				for i := range a.Values() {
-					out[t][h*a.Values()+i] += weights[p-first] / sum * v[p][head*a.Values()+i]
+			for i, p := range list {
+				for j := range a.Values() {
+					out[t][h*a.Values()+j] += weights[i] / sum * v[int(p)][head*a.Values()+j]
 				}
 			}
 		}
