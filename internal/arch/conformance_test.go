@@ -82,7 +82,6 @@ var unsupported = []string{
 	"deepseek-v32",
 	"deepseek-v4",
 	"glm-moe-dsa",
-	"minimax",
 	"recurrent-gemma",
 }
 
@@ -219,16 +218,18 @@ var sensitive = map[string]float64{
 	"zamba2": 5e-3,
 }
 
-// unrounded are the cases whose logits are those of the weights before they were rounded to BF16.
-var unrounded = []string{
-	"youtu",
+// otherNumbers are the cases whose logits were made with other numbers than those of the file, with the
+// error that this causes.
+var otherNumbers = map[string]float64{
+	"minimax": 6e-3,   // transformers computes with tables of powers in BF16, see TestMiniMaxTables
+	"youtu":   4.5e-2, // the weights were rounded to BF16 later
 }
 
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.
 func roundedBy(t *testing.T, m *arch.Model, path, want string) float64 {
 	t.Helper()
-	if slices.Contains(unrounded, filepath.Base(path)) {
-		return 4.5e-2
+	if bound, ok := otherNumbers[filepath.Base(path)]; ok {
+		return bound
 	}
 	if strings.HasSuffix(path, ".gguf") && rounded(t, m, filepath.Dir(want)) {
 		return 4e-3 // weights keep eight bits of their fractions

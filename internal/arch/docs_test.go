@@ -67,6 +67,7 @@ var checked = map[string][]string{
 	"LongcatFlashForCausalLM":     {"hf-more/longcat-flash"},
 	"MiMoV2FlashForCausalLM":      {"hf-more/mimo-v2-flash"},
 	"MiniCPM3ForCausalLM":         {"hf-more/minicpm3"},
+	"MiniMaxForCausalLM":          {"hf-more/minimax"},
 	"MiniMaxM2ForCausalLM":        {"hf/minimax-m2"},
 	"Ministral3ForCausalLM":       {"hf-more/ministral3"},
 	"MistralForCausalLM":          {"hf/mistral-swa"},

@@ -82,6 +82,7 @@ type Spec struct {
 	Mixture
 	DeltaNet
 	StateSpace
+	Lightning
 	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
 	Encoder encoding
