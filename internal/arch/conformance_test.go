@@ -82,7 +82,6 @@ var unsupported = []string{
 	"deepseek-v32",
 	"deepseek-v4",
 	"glm-moe-dsa",
-	"recurrent-gemma",
 }
 
 // casesIn returns the cases in a folder: paths of expectations by paths of models.

@@ -88,6 +88,7 @@ var checked = map[string][]string{
 	"Qwen3NextForCausalLM":        {"hf-more/qwen3-next-long", "hf/qwen3-next"},
 	"Qwen3_5ForCausalLM":          {"hf-more/qwen3-5-long", "hf/qwen3-5"},
 	"Qwen3_5MoeForCausalLM":       {"hf-more/qwen3-5-moe"},
+	"RecurrentGemmaForCausalLM":   {"hf-more/recurrent-gemma"},
 	"SeedOssForCausalLM":          {"hf/seed-oss"},
 	"SmolLM3ForCausalLM":          {"hf/smollm3"},
 	"SolarOpenForCausalLM":        {"hf-more/solar-open"},

@@ -218,7 +218,7 @@ func (f formulas) embedded(ids []int32, name string) [][]float64 {
 	table := f.rows("%s", name)
 	var x [][]float64
 	for _, id := range ids {
-		x = append(x, table[id])
+		x = append(x, slices.Clone(table[id]))
 	}
 	return x
 }

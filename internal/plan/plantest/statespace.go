@@ -99,8 +99,9 @@ func stateSpace(t *testing.T, b plan.Backend) {
 	}
 }
 
-// StatesModel returns a small decoder of 97 tokens without attention: layers of Mamba, of Mamba-2 and
-// of linear attention, behind convolutions, which read the embeddings too. change is as for [Model].
+// StatesModel returns a small decoder of 97 tokens without attention: layers of Mamba, of Mamba-2, of
+// linear attention and of Griffin, behind convolutions, which read the embeddings too. change is as
+// for [Model].
 func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(19)
 	changed := applying(change)
@@ -108,7 +109,7 @@ func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
 		embedded := x
-		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16, tensor.Q8_0} {
+		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16, tensor.Q8_0, tensor.Q4_0} {
 			b.Layer(i)
 			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
 			linear := func(x plan.Value, s string, rows int) plan.Value {
@@ -121,7 +122,7 @@ func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			h := b.RMSNorm(b.Concat(x, embedded), changed(vector(rng, name("norm"), 1, 0.1, 2*modelHidden)), 1e-5)
 			a := plan.StateSpaceAttr{Heads: 4, HeadDim: inner / 4, Groups: 2, States: states, StepMin: 0.01}
 			width := inner
-			if i != 1 {
+			if i != 1 && i != 4 {
 				width = a.Width()
 			}
 			tail := b.State(plan.State{Name: name("tail"), Kind: plan.PerSequence, Size: (taps - 1) * width})
@@ -135,6 +136,11 @@ func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 					negative(rng, name("a"), 1, inner, states), vector(rng, name("skip"), 1, 0.1, inner), state)
 			case 3:
 				y = b.Retention(u, negative(rng, name("a"), 0.1, a.Heads), name("h"), a)
+			case 4:
+				state := b.State(plan.State{Name: name("h"), Kind: plan.PerSequence, Size: inner})
+				y = b.LRU(u, linear(u, "input", inner), linear(u, "decay", inner), state, plan.LRUAttr{
+					Rate: vector(rng, name("rate"), -2, 2, inner), InputBias: vector(rng, name("in.bias"), 0, 1, inner), DecayBias: vector(rng, name("decay.bias"), 0, 1, inner),
+				})
 			default:
 				a.A, a.Skip, a.StepBias = negative(rng, name("a"), 0.5, a.Heads), vector(rng, name("skip"), 1, 0.1, a.Heads), vector(rng, name("bias"), 0, 1, a.Heads)
 				y = b.StateSpace(u, linear(h, "steps", a.Heads), name("h"), a)
