@@ -38,7 +38,11 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	logits := b.Linear(x, top.matrix(head, top.weight("token_embd").Shape[0]), top.bias("output", s.HeadBias))
+	weight, in := top.matrix(head, top.weight("token_embd").Shape[0]), x
+	if s.NormHead {
+		in = b.MulBy(x, normedColumns(weight))
+	}
+	logits := b.Linear(in, weight, top.bias("output", s.HeadBias))
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 

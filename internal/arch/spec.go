@@ -49,6 +49,7 @@ type Spec struct {
 	OutBias      bias            // bias of the output projection of attention
 	MLPBias      bias            // biases of the feed-forward layer
 	HeadBias     bias            // bias of the head
+	NormHead     bool            // the columns of the head are divided by their lengths
 	QKNorm       qkNorm
 	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
 	OutGate      outGate
