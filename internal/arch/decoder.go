@@ -156,18 +156,20 @@ func (l layer) sinks(s *Spec) *tensor.Tensor {
 func gatedOut(b *plan.Builder, s *Spec, w layer, x, y plan.Value) plan.Value {
 	const short = "attn_gate"
 	switch s.OutGate {
-	case sigmoidGate:
-		return b.GLU(linear(b, w, x, short, b.Cols(y), without), y, plan.GLUAttr{Act: plan.Sigmoid})
 	case queryGate:
 		weight, bias := w.partOfHeads("attn_q", s.QKVBias, 1, s.Heads, s.HeadDim, s.HeadDim)
 		return b.GLU(b.Linear(x, weight, bias), y, plan.GLUAttr{Act: plan.Sigmoid})
-	case softplusGate:
+	case sigmoidGate, softplusGate:
 		rows := b.Cols(y)
 		if g := w.weight(short); g.Rows() == s.Heads {
 			rows = s.Heads
 		}
+		gate := linear(b, w, x, short, rows, without)
+		if s.OutGate == sigmoidGate {
+			return b.GLU(gate, y, plan.GLUAttr{Act: plan.Sigmoid})
+		}
 		// A softplus is positive, so ReLU leaves it as it is.
-		return b.GLU(b.Softplus(linear(b, w, x, short, rows, without)), y, plan.GLUAttr{Act: plan.ReLU})
+		return b.GLU(b.Softplus(gate), y, plan.GLUAttr{Act: plan.ReLU})
 	}
 	return y
 }
@@ -245,7 +247,7 @@ func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width i
 		parts := split(b, w, x, "ffn_up"+suffix, s.MLPBias, width, width)
 		gate, up = parts[0], parts[1]
 	}
-	return linear(b, w, b.GLU(gate, up, plan.GLUAttr{Act: s.Act}), "ffn_down"+suffix, s.Hidden, s.MLPBias)
+	return linear(b, w, b.GLU(gate, up, plan.GLUAttr{Act: s.Act, Limit: s.Limit, Late: s.Limit > 0}), "ffn_down"+suffix, s.Hidden, s.MLPBias)
 }
 
 // ungated is the feed-forward layer without a gate.

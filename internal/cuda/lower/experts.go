@@ -67,8 +67,9 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for experts with scales of their own")
 	case a.Route.Score == plan.SparseMixer:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
+	default:
+		return checkUnit(a.GLU)
 	}
-	return nil
 }
 
 func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {

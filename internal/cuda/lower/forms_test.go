@@ -41,6 +41,8 @@ func TestLackingForms(t *testing.T) {
 		"no kernel for attention in chunks of 7 tokens":                     attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
 		"no kernel for attention to the keys and values of another layer":   attend(plan.AttentionAttr{HeadDim: 32}, true),
 		"no kernel for weights of experts that multiply their inputs":       mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
+		"experts: no kernel for limits of activations":                      mixture(plan.ExpertsAttr{GLU: plan.GLUAttr{Limit: 1, Late: true}}),
+		"glu: no kernel for limits of activations":                          func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, x, plan.GLUAttr{Limit: 1, Late: true}) },
 		"no kernel for experts with scales of their own":                    mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
 		"embed table: no kernel for a part of a table's rows":               func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
 		"mul: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
