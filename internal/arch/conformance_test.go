@@ -33,6 +33,7 @@ type expectation struct {
 	logits [][]float32
 	greedy []int32
 	margin []float32
+	unread []int // columns of logits that are not compared
 }
 
 func expected(t *testing.T, path string) expectation {
@@ -61,6 +62,9 @@ func expected(t *testing.T, path string) expectation {
 		return ids
 	}
 	e := expectation{ids: ints("input_ids"), greedy: ints("greedy"), margin: floats("margin")}
+	if token, ok := padding[filepath.Base(filepath.Dir(path))]; ok {
+		e.unread = []int{token}
+	}
 	l, _ := f.Tensor("logits")
 	for row := range slices.Chunk(floats("logits"), l.Cols()) {
 		e.logits = append(e.logits, row)
@@ -77,32 +81,16 @@ func models(t *testing.T) map[string]string {
 	return cases
 }
 
-// unsupported are the cases of other architectures.
-var unsupported = []string{
-	"minimax",
-	"recurrent-gemma",
-}
-
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
 func casesIn(dir string) map[string]string {
 	cases := map[string]string{}
-	hub, _ := filepath.Glob(filepath.Join(dir, "hf", "*", "expected.safetensors"))
+	hub, _ := filepath.Glob(filepath.Join(dir, "hf*", "*", "expected.safetensors"))
 	for _, path := range hub {
-		if !slices.Contains(unsupported, filepath.Base(filepath.Dir(path))) {
-			cases[filepath.Dir(path)] = path
-		}
-	}
-	more, _ := filepath.Glob(filepath.Join(dir, "hf-more", "*", "expected.safetensors"))
-	for _, path := range more {
-		if !slices.Contains(unsupported, filepath.Base(filepath.Dir(path))) {
-			cases[filepath.Dir(path)] = path
-		}
+		cases[filepath.Dir(path)] = path
 	}
 	gguf, _ := filepath.Glob(filepath.Join(dir, "gguf", "*.gguf"))
 	for _, path := range gguf {
-		if name := strings.TrimSuffix(filepath.Base(path), ".gguf"); !slices.Contains(unsupported, name) {
-			cases[path] = filepath.Join(dir, "hf", name, "expected.safetensors")
-		}
+		cases[path] = filepath.Join(dir, "hf", strings.TrimSuffix(filepath.Base(path), ".gguf"), "expected.safetensors")
 	}
 	quants, _ := filepath.Glob(filepath.Join(dir, "gguf-quants", "*.gguf"))
 	for _, path := range quants {
@@ -220,16 +208,23 @@ var sensitive = map[string]float64{
 	"zamba2": 5e-3,
 }
 
-// unrounded are the cases whose logits are those of the weights before they were rounded to BF16.
-var unrounded = []string{
-	"youtu",
+// otherNumbers are the cases whose logits were made with other numbers than those of the file, with the
+// error that this causes.
+var otherNumbers = map[string]float64{
+	"minimax": 6e-3, // transformers computes with tables of powers in BF16, see TestMiniMaxTables
+}
+
+// padding are the cases whose logits of a padding token are not compared: when transformers loads
+// them, it sets that token's row of the table, which is also the head, to 0.
+var padding = map[string]int{
+	"youtu": 0,
 }
 
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.
 func roundedBy(t *testing.T, m *arch.Model, path, want string) float64 {
 	t.Helper()
-	if slices.Contains(unrounded, filepath.Base(path)) {
-		return 4.5e-2
+	if bound, ok := otherNumbers[filepath.Base(path)]; ok {
+		return bound
 	}
 	if strings.HasSuffix(path, ".gguf") && rounded(t, m, filepath.Dir(want)) {
 		return 4e-3 // weights keep eight bits of their fractions
@@ -286,6 +281,12 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 		t.Fatal(err)
 	}
 	got, wanted := slices.Clone(s.Logits), slices.Clone(e.logits)
+	for i := range got {
+		for _, column := range e.unread {
+			got[i] = slices.Clone(got[i])
+			got[i][column] = wanted[i][column]
+		}
+	}
 	if limits.Cache != tensor.F32 {
 		before := onlySameExperts(t, b, m.Program, e.ids, limits, &got, &wanted)
 		if before < len(e.ids) {

@@ -38,7 +38,11 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	logits := b.Linear(x, top.matrix(head, top.weight("token_embd").Shape[0]), top.bias("output", s.HeadBias))
+	weight, in := top.matrix(head, top.weight("token_embd").Shape[0]), x
+	if s.NormHead {
+		in = b.MulBy(x, normedColumns(weight))
+	}
+	logits := b.Linear(in, weight, top.bias("output", s.HeadBias))
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
@@ -152,18 +156,20 @@ func (l layer) sinks(s *Spec) *tensor.Tensor {
 func gatedOut(b *plan.Builder, s *Spec, w layer, x, y plan.Value) plan.Value {
 	const short = "attn_gate"
 	switch s.OutGate {
-	case sigmoidGate:
-		return b.GLU(linear(b, w, x, short, b.Cols(y), without), y, plan.GLUAttr{Act: plan.Sigmoid})
 	case queryGate:
 		weight, bias := w.partOfHeads("attn_q", s.QKVBias, 1, s.Heads, s.HeadDim, s.HeadDim)
 		return b.GLU(b.Linear(x, weight, bias), y, plan.GLUAttr{Act: plan.Sigmoid})
-	case softplusGate:
+	case sigmoidGate, softplusGate:
 		rows := b.Cols(y)
 		if g := w.weight(short); g.Rows() == s.Heads {
 			rows = s.Heads
 		}
+		gate := linear(b, w, x, short, rows, without)
+		if s.OutGate == sigmoidGate {
+			return b.GLU(gate, y, plan.GLUAttr{Act: plan.Sigmoid})
+		}
 		// A softplus is positive, so ReLU leaves it as it is.
-		return b.GLU(b.Softplus(linear(b, w, x, short, rows, without)), y, plan.GLUAttr{Act: plan.ReLU})
+		return b.GLU(b.Softplus(gate), y, plan.GLUAttr{Act: plan.ReLU})
 	}
 	return y
 }
@@ -241,7 +247,7 @@ func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width i
 		parts := split(b, w, x, "ffn_up"+suffix, s.MLPBias, width, width)
 		gate, up = parts[0], parts[1]
 	}
-	return linear(b, w, b.GLU(gate, up, plan.GLUAttr{Act: s.Act}), "ffn_down"+suffix, s.Hidden, s.MLPBias)
+	return linear(b, w, b.GLU(gate, up, plan.GLUAttr{Act: s.Act, Limit: s.Limit, Late: s.Limit > 0}), "ffn_down"+suffix, s.Hidden, s.MLPBias)
 }
 
 // ungated is the feed-forward layer without a gate.

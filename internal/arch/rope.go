@@ -38,6 +38,9 @@ func (s *Spec) rope(c *config, w *weights) {
 		return
 	case c.gguf:
 		s.Rope.Dims = c.integer("rope.dimension_count", int(float64(s.HeadDim)*s.Partial))
+		if s.LocalPart > 0 { // the key is of layers with a window
+			s.Rope.Dims = int(float64(c.integer("rope.dimension_count", s.HeadDim)) * s.Partial / s.LocalPart)
+		}
 		sc := ggufScaling(c, s, w)
 		s.turn(c, &s.Rope, &sc)
 	case c.hasAny(global) || c.hasAny(local):
@@ -88,8 +91,11 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 	to.Dims = int(float64(dim) * partial)
 	r := ropeScaling{
 		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
-		base:     c.number(at+"rope_theta", c.number("rope_theta", base)),
+		base:     base,
 		original: s.Context,
+	}
+	if _, listed := c.m.Floats("rope_theta"); !listed || s.LocalBase == 0 { // bases by layer are in s
+		r.base = c.number(at+"rope_theta", c.number("rope_theta", base))
 	}
 	if r.kind == "su" || r.kind == "yarn" && c.has(at+"short_factor") { // the first name of longrope
 		r.kind = "longrope"
@@ -162,7 +168,9 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	}
 	half := s.Rope.Dims / 2
 	r.short, r.long = w.factors("rope_factors_short", half), w.factors("rope_factors_long", half)
-	r.divisors = w.factors("rope_freqs", half)
+	if r.divisors = w.factors("rope_freqs", max(half, int(float64(s.HeadDim)*s.LocalPart)/2)); r.divisors != nil {
+		r.divisors = r.divisors[:half] // layers with a window do not use them
+	}
 	if r.kind == "default" && r.long != nil {
 		r.kind = "longrope"
 	}

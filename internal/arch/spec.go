@@ -50,6 +50,7 @@ type Spec struct {
 	OutBias      bias            // bias of the output projection of attention
 	MLPBias      bias            // biases of the feed-forward layer
 	HeadBias     bias            // bias of the head
+	NormHead     bool            // the columns of the head are divided by their lengths
 	QKNorm       qkNorm
 	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
 	OutGate      outGate
@@ -70,6 +71,9 @@ type Spec struct {
 	Taps     int  // tokens that a short convolution reads, alone or before states
 	ConvBias bias // its biases
 
+	Limit                float64   // of the activations of the gated feed-forward layer and the shared expert, and of what they multiply; 0: none
+	Limits, ExpertLimits []float64 // by layer, or nil: Limit, and that of experts
+
 	Ungated  bool // the feed-forward layer has no gate
 	Parallel bool // it has the same input as attention, in architectures with both kinds of layer
 
@@ -85,6 +89,7 @@ type Spec struct {
 	Mixture
 	DeltaNet
 	StateSpace
+	Lightning
 	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
 	Encoder encoding
@@ -109,8 +114,8 @@ type outGate uint8
 
 const (
 	ungatedOut   outGate = iota // nothing
-	sigmoidGate                 // the sigmoid of a projection of attention's input
-	softplusGate                // its softplus, of a column for each element or for each head
+	sigmoidGate                 // the sigmoid of a projection of attention's input, of a column for each element or for each head
+	softplusGate                // its softplus
 	queryGate                   // the sigmoid of further rows of the queries' weight, by head those after the query's
 )
 
@@ -130,6 +135,12 @@ func (s *Spec) at(i int) *Spec {
 	}
 	if s.EachScale != nil {
 		l.AttentionScale = s.EachScale[i]
+	}
+	if s.Limits != nil {
+		l.Limit = s.Limits[i]
+	}
+	if s.ExpertLimits != nil && s.ExpertLimits[i] > 0 {
+		l.ExpertGLU.Limit, l.ExpertGLU.Late = s.ExpertLimits[i], true
 	}
 	if s.Sparse != nil && !s.Sparse[i] {
 		l.Experts = 0

@@ -76,9 +76,15 @@ func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
 	f := activations[a.Act]
 	return func(gate, up float64) float64 {
 		if a.Limit > 0 {
-			gate, up = min(gate, a.Limit), max(-a.Limit, min(up, a.Limit))
+			up = max(-a.Limit, min(up, a.Limit))
+			if !a.Late {
+				gate = min(gate, a.Limit)
+			}
 		}
-		return f(gate) * (up + a.Shift)
+		if gate = f(gate); a.Limit > 0 && a.Late {
+			gate = min(gate, a.Limit)
+		}
+		return gate * (up + a.Shift)
 	}
 }
 
@@ -109,21 +115,36 @@ func (u *unit) apply(y, gate, up []float32, space *unitSpace) {
 		g, v := space[0][:n], space[1][:n]
 		copy(g, gate)
 		copy(v, up)
-		if u.limit > 0 {
-			for i, x := range g {
-				g[i] = min(x, u.limit)
-			}
+		if !u.a.Late {
+			u.limited(g)
 		}
 		u.shifted(v)
-		if u.a.Act == plan.QuickGELU {
+		switch {
+		case u.a.Act == plan.QuickGELU:
 			quickGELU(g, g, space, u.glu)
-			for i, x := range g {
-				y[i] = x * v[i]
-			}
-		} else {
+		case u.a.Late:
+			u.glu(g, g, ones[:n], u.a.Act)
+		default:
 			u.glu(y[:n], g, v, u.a.Act)
+			y, gate, up = y[n:], gate[n:], up[n:]
+			continue
+		}
+		if u.a.Late {
+			u.limited(g)
+		}
+		for i, x := range g {
+			y[i] = x * v[i]
 		}
 		y, gate, up = y[n:], gate[n:], up[n:]
+	}
+}
+
+// limited applies the limit to a gate.
+func (u *unit) limited(g []float32) {
+	if u.limit > 0 {
+		for i, x := range g {
+			g[i] = min(x, u.limit)
+		}
 	}
 }
 
@@ -143,10 +164,13 @@ func (u *unit) shifted(v []float32) {
 
 // row sets y to the units of up with one gate for all elements.
 func (u *unit) row(y []float32, gate float32, up []float32) {
-	if u.limit > 0 {
+	if u.limit > 0 && !u.a.Late {
 		gate = min(gate, u.limit)
 	}
 	by := float32(u.f(float64(gate)))
+	if u.limit > 0 && u.a.Late {
+		by = min(by, u.limit)
+	}
 	if u.limit == 0 && u.shift == 0 {
 		u.scale(y, up, by)
 		return

@@ -83,6 +83,7 @@ var operations = map[*plan.Op]operation{
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Scan:          scan{},
+	plan.LRU:           lru{},
 	plan.StateSpace:    stateSpace{},
 	plan.Delta:         delta{},
 	plan.Add:           add{},

@@ -170,9 +170,11 @@ func (e *executable) positions(s int) (from, to int) {
 	return int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1]) + 1
 }
 
-// numbers returns the vectors of a node after checking them.
+// numbers returns the vectors of a node after checking them. Without steps skip is 0, and bias is
+// not used.
 func (stateSpace) numbers(a *plan.StateSpaceAttr) (decays, skip, bias []float32, err error) {
-	if decays, err = floats(a.A); err == nil {
+	skip = make([]float32, a.Heads)
+	if decays, err = floats(a.A); err == nil && a.Steps() {
 		if skip, err = floats(a.Skip); err == nil {
 			bias, err = floats(a.StepBias)
 		}
@@ -228,6 +230,23 @@ func clampStep[T float32 | float64](a *plan.StateSpaceAttr, s T) T {
 	return s
 }
 
+// steps returns the steps of heads lo to hi in a row.
+func (j *stateSpaceJob) steps(d *stateSpaceDesk, row, lo, hi int) []float32 {
+	steps := d.steps[:hi-lo]
+	if !j.a.Steps() {
+		for i := range steps {
+			steps[i] = 1
+		}
+		return steps
+	}
+	j.e.tier.vector.add(steps, j.e.row(j.n.In[1], row)[lo:hi], j.bias[lo:hi])
+	softplusOf(j.e.tier.attention, steps, steps, d.softplus)
+	for i, s := range steps {
+		steps[i] = clampStep(&j.a, s)
+	}
+	return steps
+}
+
 // store writes items lo to hi to the pages: of a row of the step, a part of the heads and of the
 // inputs.
 func (j *stateSpaceJob) store(worker, lo, hi int) {
@@ -237,12 +256,8 @@ func (j *stateSpaceJob) store(worker, lo, hi int) {
 		x := j.e.row(j.n.In[0], r)
 		page, at := j.rows.of(j.e, int(j.e.seq[r]), int(j.e.batch.Positions[r]))
 		first, end := a.Heads*part/j.parts, a.Heads*(part+1)/j.parts
-		steps := d.steps[:end-first]
-		j.e.tier.vector.add(steps, j.e.row(j.n.In[1], r)[first:end], j.bias[first:end])
-		softplusOf(f, steps, steps, d.softplus)
-		for k, s := range steps {
+		for k, s := range j.steps(d, r, first, end) {
 			h := first + k
-			s = clampStep(a, s)
 			f.scale(j.rows.x(page, h, at)[:a.HeadDim], x[h*a.HeadDim:][:a.HeadDim], s)
 			j.rows.decay(page, h, at)[0] = s * j.decays[h]
 		}

@@ -29,6 +29,9 @@ func (o stateSpace) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}
 	rows := newRowsPool(e, &a)
 	step := func(r, h int) (s, off float64) {
+		if !a.Steps() {
+			return 1, 0
+		}
 		raw := float64(e.row(n.In[1], r)[h]) + float64(bias[h])
 		return clampStep(&a, softplus(raw)), at(e.bound(n.In[1], r), h) // the slope of softplus is at most 1
 	}

@@ -10,11 +10,13 @@ var GLU = &Op{Name: "glu"}
 
 // GLUAttr holds the parameters of [GLU]: act(gate) * (up + Shift). With a Limit, the gate is
 // clamped to at most Limit and up to -Limit..Limit (OpenAI, "gpt-oss-120b & gpt-oss-20b Model
-// Card", 2025). A gate with fewer columns than up applies each to as many consecutive columns of
+// Card", 2025); with Late it is act(gate) that is clamped instead of the gate (StepFun, "Step 3.5
+// Flash", 2026). A gate with fewer columns than up applies each to as many consecutive columns of
 // up: one column to the whole row, a column for each head to that head.
 type GLUAttr struct {
 	Act   Activation
 	Limit float64 // 0: no limit
+	Late  bool
 	Shift float64
 }
 
@@ -22,6 +24,9 @@ func (a GLUAttr) String() string {
 	s := "{" + a.Act.String()
 	if a.Limit > 0 {
 		s += fmt.Sprintf(", limit %.6g", a.Limit)
+		if a.Late {
+			s += " late"
+		}
 	}
 	if a.Shift != 0 {
 		s += fmt.Sprintf(", shift %.6g", a.Shift)

@@ -9,7 +9,9 @@ import (
 
 // StateSpace is the state-space layer of Mamba-2 (Dao and Gu, "Transformers are SSMs: Generalized
 // Models and Efficient Algorithms Through Structured State Space Duality", 2024), see
-// [StateSpaceAttr].
+// [StateSpaceAttr]. With steps of 1 it is linear attention whose decay is a constant of each head:
+// retention (Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models",
+// 2023) and lightning attention (Qin et al., "Lightning Attention-2", 2024).
 var StateSpace = &Op{Name: "statespace", Scope: BySequence}
 
 // StateSpaceAttr holds the parameters of [StateSpace]. Its first input has, for each token, the
@@ -19,6 +21,9 @@ var StateSpace = &Op{Name: "statespace", Scope: BySequence}
 //
 //	H = exp(s*A)*H + s * B xᵀ
 //	y = C·H + Skip*x
+//
+// Without a second input s is 1 and y is C·H; x, B and C are then the values, keys and queries of
+// attention.
 //
 // The matrix H [States, HeadDim] is 0 before the sequence's first token. A state per sequence keeps
 // it after every [RecurrentChunk] tokens, at absolute multiples; a state per token keeps s*x, B and s*A of the
@@ -35,7 +40,8 @@ type StateSpaceAttr struct {
 
 	StepMin, StepMax float64 // StepMax 0: no limit
 
-	A, Skip, StepBias *tensor.Tensor // [Heads] each; A must not be positive
+	A              *tensor.Tensor // [Heads], not positive
+	Skip, StepBias *tensor.Tensor // [Heads] each; nil without steps
 
 	Rows int // the state per token, see [RecurrentChunk]
 }
@@ -51,11 +57,20 @@ func (a *StateSpaceAttr) Matrix() int { return a.Heads * a.HeadDim * a.States }
 
 // weights implements weighted.
 func (a StateSpaceAttr) weights() []Weight {
-	return []Weight{{a.A, Vector, 1, 1}, {a.Skip, Vector, 1, 1}, {a.StepBias, Vector, 1, 1}}
+	all := []Weight{{a.A, Vector, 1, 1}}
+	if a.Steps() {
+		all = append(all, Weight{a.Skip, Vector, 1, 1}, Weight{a.StepBias, Vector, 1, 1})
+	}
+	return all
 }
 
+// Steps reports whether steps are an input.
+func (a *StateSpaceAttr) Steps() bool { return a.StepBias != nil }
+
 func (a StateSpaceAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
-	a.A, a.Skip, a.StepBias = f(a.A), f(a.Skip), f(a.StepBias)
+	if a.A = f(a.A); a.Steps() {
+		a.Skip, a.StepBias = f(a.Skip), f(a.StepBias)
+	}
 	return a
 }
 
@@ -73,21 +88,35 @@ func (a StateSpaceAttr) String() string {
 // StateSpace adds the layer with the parameters a for x [T, a.Width()] and steps [T, a.Heads]. name
 // names its states, which it declares.
 func (b *Builder) StateSpace(x, steps Value, name string, a StateSpaceAttr) Value {
+	if b.Cols(steps) != a.Heads || b.Rows(steps) != b.Rows(x) {
+		b.Failf("statespace %v does not fit steps of %d columns", a, b.Cols(steps))
+	}
+	if !(a.StepMin >= 0 && a.StepMax >= 0 && max(a.StepMin, a.StepMax) <= math.MaxFloat32) || a.StepMax > 0 && a.StepMax < a.StepMin {
+		b.Failf("statespace: steps of %v to %v: want positive numbers in this order, or 0 for no limit", a.StepMin, a.StepMax)
+	}
+	b.vector(a.Skip, a.Heads)
+	b.vector(a.StepBias, a.Heads)
+	return b.stateSpace([]Value{x, steps}, name, a)
+}
+
+// Retention adds the layer with steps of 1 for x [T, a.Width()]: linear attention whose decays are
+// exp(decays) for each head.
+func (b *Builder) Retention(x Value, decays *tensor.Tensor, name string, a StateSpaceAttr) Value {
+	a.A, a.Skip, a.StepBias, a.StepMin, a.StepMax = decays, nil, nil, 0, 0
+	return b.stateSpace([]Value{x}, name, a)
+}
+
+func (b *Builder) stateSpace(in []Value, name string, a StateSpaceAttr) Value {
 	const most = 1 << 20 // of a row and of a state of a head: products of the numbers fit in an int
 	if a.Heads < 1 || a.HeadDim < 1 || a.Groups < 1 || a.States < 1 || a.Heads%a.Groups != 0 ||
 		a.Heads > most || a.HeadDim > most || a.States > most || a.Heads*a.HeadDim > most || a.HeadDim*a.States > most || a.Groups*a.States > most {
 		b.Failf("statespace: %d heads of %d cannot share %d groups of %d states", a.Heads, a.HeadDim, a.Groups, a.States)
 	}
-	if b.Cols(x) != a.Width() || b.Cols(steps) != a.Heads || b.Rows(steps) != b.Rows(x) {
-		b.Failf("statespace %v does not fit x of %d columns and steps of %d", a, b.Cols(x), b.Cols(steps))
+	if b.Cols(in[0]) != a.Width() {
+		b.Failf("statespace %v does not fit x of %d columns", a, b.Cols(in[0]))
 	}
-	if !(a.StepMin >= 0 && a.StepMax >= 0 && max(a.StepMin, a.StepMax) <= math.MaxFloat32) || a.StepMax > 0 && a.StepMax < a.StepMin {
-		b.Failf("statespace: steps of %v to %v: want positive numbers in this order, or 0 for no limit", a.StepMin, a.StepMax)
-	}
-	for _, w := range []*tensor.Tensor{a.A, a.Skip, a.StepBias} {
-		b.vector(w, a.Heads)
-	}
+	b.vector(a.A, a.Heads)
 	state := b.State(State{Name: name, Kind: PerSequence, Size: a.Matrix(), Every: RecurrentChunk})
 	a.Rows = b.State(State{Name: name + ".rows", Kind: PerToken, KVHeads: 1, HeadDim: a.Row(), Chunk: RecurrentChunk, Exact: true})
-	return b.add(Node{Op: StateSpace, In: []Value{x, steps}, State: state, Attr: a}, Tokens, Dim(a.Heads*a.HeadDim))
+	return b.add(Node{Op: StateSpace, In: in, State: state, Attr: a}, Tokens, Dim(a.Heads*a.HeadDim))
 }

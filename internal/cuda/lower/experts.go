@@ -69,8 +69,9 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for experts that a table has")
 	case a.Route.Score == plan.SparseMixer, a.Route.Score == plan.SqrtSoftplus:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
+	default:
+		return checkUnit(a.GLU)
 	}
-	return nil
 }
 
 func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {

@@ -67,6 +67,8 @@ func TestLackingForms(t *testing.T) {
 			a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, Gate: []*tensor.Tensor{square}, Up: []*tensor.Tensor{square}, Down: []*tensor.Tensor{square}}
 			return b.GivenExperts(x, b.Linear(x, weight("router", 1, 32), nil), b.Linear(x, weight("given", 1, 32), nil), a)
 		},
+		"experts: no kernel for limits of activations":                      mixture(plan.ExpertsAttr{GLU: plan.GLUAttr{Limit: 1, Late: true}}),
+		"glu: no kernel for limits of activations":                          func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, x, plan.GLUAttr{Limit: 1, Late: true}) },
 		"sparsify: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
 	} {
 		p, err := plan.Build(func(b *plan.Builder) {

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/fuse"
@@ -17,6 +19,16 @@ type gateArgs struct {
 	_                                int32
 	count                            driver.DevicePtr
 	out                              device.Forms
+}
+
+func (glu) check(n *plan.Node) error { return checkUnit(n.Attr.(plan.GLUAttr)) }
+
+// checkUnit refuses what kernels do not compute of gated units.
+func checkUnit(a plan.GLUAttr) error {
+	if a.Late {
+		return errors.New("no kernel for limits of activations")
+	}
+	return nil
 }
 
 func (glu) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {

@@ -47,6 +47,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
 	t.Run("Scan", func(t *testing.T) { scan(t, b) })
+	t.Run("LRU", func(t *testing.T) { lru(t, b) })
 	t.Run("StateSpace", func(t *testing.T) { stateSpace(t, b) })
 	t.Run("Delta", func(t *testing.T) { delta(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })

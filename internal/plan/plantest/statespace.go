@@ -9,18 +9,25 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// recurred computes the layer of Mamba-2 for a whole sequence in float64, by its recurrence.
+// recurred computes the layer of Mamba-2 for a whole sequence in float64, by its recurrence. Without
+// steps it is linear attention.
 func recurred(x, steps [][]float64, a *plan.StateSpaceAttr) [][]float64 {
 	vector := func(w *tensor.Tensor) []float64 {
 		return matrix(&tensor.Tensor{DType: w.DType, Shape: []int{1, w.Elems()}, Data: w.Data})[0]
 	}
-	decay, skip, bias := vector(a.A), vector(a.Skip), vector(a.StepBias)
+	decay, skip, bias := vector(a.A), make([]float64, a.Heads), make([]float64, a.Heads)
+	if a.Steps() {
+		skip, bias = vector(a.Skip), vector(a.StepBias)
+	}
 	state := make([]float64, a.Matrix())
 	y := make([][]float64, len(x))
 	for t := range x {
 		y[t] = make([]float64, a.Heads*a.HeadDim)
 		for h := range a.Heads {
-			s := max(softplus(steps[t][h]+bias[h]), a.StepMin)
+			s := 1.0
+			if a.Steps() {
+				s = max(softplus(steps[t][h]+bias[h]), a.StepMin)
+			}
 			if a.StepMax > 0 {
 				s = min(s, a.StepMax)
 			}
@@ -46,21 +53,28 @@ func recurred(x, steps [][]float64, a *plan.StateSpaceAttr) [][]float64 {
 func stateSpace(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		plan.StateSpaceAttr
-		steps, decay float64
+		steps, decay float64 // steps 0: none
 	}{
 		{plan.StateSpaceAttr{Heads: 4, HeadDim: 16, Groups: 1, States: 16}, 1, 1},
 		{plan.StateSpaceAttr{Heads: 6, HeadDim: 7, Groups: 3, States: 5, StepMin: 0.3, StepMax: 0.9}, 2, 0.3},
 		{plan.StateSpaceAttr{Heads: 20, HeadDim: 32, Groups: 1, States: 17}, 1, 1e-3},
 		{plan.StateSpaceAttr{Heads: 2, HeadDim: 16, Groups: 2, States: 300, StepMin: 1e-3}, 30, 100},
 		{plan.StateSpaceAttr{Heads: 1, HeadDim: 1, Groups: 1, States: 1}, 1, 1},
+		{plan.StateSpaceAttr{Heads: 4, HeadDim: 16, Groups: 4, States: 16}, 0, 0.5},
+		{plan.StateSpaceAttr{Heads: 6, HeadDim: 9, Groups: 3, States: 33}, 0, 1e-3},
 	} {
 		rng := newRand(uint64(c.States))
 		a := c.StateSpaceAttr
 		width := a.Width()
 		table := Weight(rng, "table", tensor.F32, 1/math.Sqrt(math.Sqrt(float64(a.States))), 41, width)
 		steps := Weight(rng, "steps", tensor.F32, c.steps/math.Sqrt(float64(width)), a.Heads, width)
-		a.A, a.Skip, a.StepBias = negative(rng, "a", c.decay, a.Heads), vector(rng, "skip", 0, 1, a.Heads), vector(rng, "bias", 0, 1, a.Heads)
+		if a.A = negative(rng, "a", c.decay, a.Heads); c.steps > 0 {
+			a.Skip, a.StepBias = vector(rng, "skip", 0, 1, a.Heads), vector(rng, "bias", 0, 1, a.Heads)
+		}
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			if !a.Steps() {
+				return b.Retention(x, a.A, "h", a)
+			}
 			return b.StateSpace(x, b.Linear(x, steps, nil), "h", a)
 		})
 		if lacks(t, b, p) {
@@ -85,8 +99,9 @@ func stateSpace(t *testing.T, b plan.Backend) {
 	}
 }
 
-// StatesModel returns a small decoder of 97 tokens without attention: layers of Mamba and of
-// Mamba-2, behind convolutions, which read the embeddings too. change is as for [Model].
+// StatesModel returns a small decoder of 97 tokens without attention: layers of Mamba, of Mamba-2, of
+// linear attention and of Griffin, behind convolutions, which read the embeddings too. change is as
+// for [Model].
 func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(19)
 	changed := applying(change)
@@ -94,7 +109,7 @@ func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
 		embedded := x
-		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16} {
+		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16, tensor.Q8_0, tensor.Q4_0} {
 			b.Layer(i)
 			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
 			linear := func(x plan.Value, s string, rows int) plan.Value {
@@ -107,18 +122,26 @@ func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			h := b.RMSNorm(b.Concat(x, embedded), changed(vector(rng, name("norm"), 1, 0.1, 2*modelHidden)), 1e-5)
 			a := plan.StateSpaceAttr{Heads: 4, HeadDim: inner / 4, Groups: 2, States: states, StepMin: 0.01}
 			width := inner
-			if i != 1 {
+			if i != 1 && i != 4 {
 				width = a.Width()
 			}
 			tail := b.State(plan.State{Name: name("tail"), Kind: plan.PerSequence, Size: (taps - 1) * width})
 			u := b.Conv(linear(h, "in", width), Weight(rng, name("conv"), tensor.F32, 0.6, width, taps), vector(rng, name("conv.bias"), 0, 0.1, width), tail)
 			u = b.Activate(u, plan.SiLU)
 			var y plan.Value
-			if i == 1 {
+			switch i {
+			case 1:
 				state := b.State(plan.State{Name: name("h"), Kind: plan.PerSequence, Size: states * inner})
 				y = b.Scan(u, linear(linear(u, "rank", 8), "steps", inner), linear(u, "B", states), linear(u, "C", states),
 					negative(rng, name("a"), 1, inner, states), vector(rng, name("skip"), 1, 0.1, inner), state)
-			} else {
+			case 3:
+				y = b.Retention(u, negative(rng, name("a"), 0.1, a.Heads), name("h"), a)
+			case 4:
+				state := b.State(plan.State{Name: name("h"), Kind: plan.PerSequence, Size: inner})
+				y = b.LRU(u, linear(u, "input", inner), linear(u, "decay", inner), state, plan.LRUAttr{
+					Rate: vector(rng, name("rate"), -2, 2, inner), InputBias: vector(rng, name("in.bias"), 0, 1, inner), DecayBias: vector(rng, name("decay.bias"), 0, 1, inner),
+				})
+			default:
 				a.A, a.Skip, a.StepBias = negative(rng, name("a"), 0.5, a.Heads), vector(rng, name("skip"), 1, 0.1, a.Heads), vector(rng, name("bias"), 0, 1, a.Heads)
 				y = b.StateSpace(u, linear(h, "steps", a.Heads), name("h"), a)
 			}
