@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,6 +66,10 @@ func (s *Shape) check() error {
 		return fmt.Errorf("heads of width %d cannot be rotated in pairs; want an even width", s.HeadDim)
 	case s.Experts != 0 && (min(s.Experts, s.Used, s.ExpertFFN) < 1 || s.Used > s.Experts):
 		return fmt.Errorf("%d of %d experts of width %d: want 1 or more of each, and no more for a token than there are", s.Used, s.Experts, s.ExpertFFN)
+	case (s.Attending != nil || s.Taps > 0) && s.family().mixer == nil, s.Latent != LatentShape{} && s.family().attention == nil:
+		return fmt.Errorf("%s has no layers but those with attention", s.Architecture)
+	case s.Attending == nil && s.family().mixer != nil:
+		return fmt.Errorf("%s needs the layers that have attention", s.Architecture)
 	case s.Vocab < minVocab:
 		return fmt.Errorf("a vocabulary of %d, want %d or more", s.Vocab, minVocab)
 	}
@@ -123,7 +128,7 @@ func (s *Shape) metadata(m *Mix, seed uint64) []modelfile.KeyValue {
 		{Key: a + "attention.key_length", Value: uint32(s.HeadDim)},
 		{Key: a + "attention.value_length", Value: uint32(s.HeadDim)},
 		{Key: a + "attention.layer_norm_rms_epsilon", Value: float32(s.Eps)},
-		{Key: a + "rope.dimension_count", Value: uint32(s.HeadDim)},
+		{Key: a + "rope.dimension_count", Value: uint32(cmp.Or(s.RopeDims, s.HeadDim))},
 		{Key: a + "rope.freq_base", Value: float32(s.RopeBase)},
 	}
 	if s.Experts > 0 {
@@ -133,6 +138,10 @@ func (s *Shape) metadata(m *Mix, seed uint64) []modelfile.KeyValue {
 			modelfile.KeyValue{Key: a + "expert_feed_forward_length", Value: uint32(s.ExpertFFN)},
 		)
 	}
+	if s.SharedFFN > 0 {
+		meta = append(meta, modelfile.KeyValue{Key: a + "expert_shared_feed_forward_length", Value: uint32(s.SharedFFN)})
+	}
+	meta = s.withKeys(meta)
 	if m.base.Quantized() {
 		meta = append(meta, modelfile.KeyValue{Key: "general.quantization_version", Value: uint32(2)})
 	}

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/tensor"
@@ -23,6 +24,7 @@ const (
 	ffnUp
 	ffnDown
 	router
+	other // matrices without a rule
 )
 
 // A Mix says which format each tensor of a model has. The mixes are llama.cpp's
@@ -45,7 +47,7 @@ type Mix struct {
 type rule struct {
 	role  role
 	dtype tensor.DType
-	where func(s *Shape, layer int) bool // nil: all layers
+	where func(s *Shape, n, of int) bool // for tensor n of that many of the role; nil: for all
 }
 
 // Mixes are all mixes, in ascending order of the bits in their names.
@@ -93,26 +95,35 @@ func FindMix(name string) (*Mix, bool) {
 	return nil, false
 }
 
-// firstLayers selects the first n layers.
-func firstLayers(n int) func(*Shape, int) bool {
-	return func(_ *Shape, layer int) bool { return layer < n }
+// firstLayers selects the first tensors.
+func firstLayers(first int) func(*Shape, int, int) bool {
+	return func(_ *Shape, n, _ int) bool { return n < first }
 }
 
-// firstPart selects the first 1/n of the layers.
-func firstPart(n int) func(*Shape, int) bool {
-	return func(s *Shape, layer int) bool { return layer < s.Layers/n }
+// firstPart selects the first one of some equal parts of the tensors.
+func firstPart(parts int) func(*Shape, int, int) bool {
+	return func(_ *Shape, n, of int) bool { return n < of/parts }
 }
 
-// moreBits selects the first eighth of the layers, the last eighth, and every third layer between
-// them.
-func moreBits(s *Shape, layer int) bool {
-	eighth := s.Layers / 8
-	return layer < eighth || layer >= 7*s.Layers/8 || (layer-eighth)%3 == 2
+// moreBits selects the first eighth of the tensors, the last eighth, and every third one between them.
+func moreBits(_ *Shape, n, of int) bool {
+	eighth := of / 8
+	return n < eighth || n >= 7*of/8 || (n-eighth)%3 == 2
 }
 
 // sharedHeads reports whether four or more query heads share a value head. The value projection is
 // then small and matters more.
-func sharedHeads(s *Shape, _ int) bool { return s.Heads/s.KVHeads >= 4 }
+func sharedHeads(s *Shape, _, _ int) bool { return s.Heads/s.KVHeads >= 4 }
+
+// valuesBefore returns how many layers before one have a projection to values, and how many have one:
+// those with attention, and delta nets.
+func (s *Shape) valuesBefore(layer int) (n, of int) {
+	if s.Attending == nil || s.Delta.Values > 0 {
+		return layer, s.Layers
+	}
+	n, _ = slices.BinarySearch(s.Attending, layer)
+	return n, len(s.Attending)
+}
 
 // dtype returns the format of a tensor with rows of cols values.
 func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
@@ -127,8 +138,12 @@ func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 		}
 		return fitting(m.head, cols)
 	}
+	n, of := layer, s.Layers
+	if r == attnV {
+		n, of = s.valuesBefore(layer)
+	}
 	for _, rule := range m.rules {
-		if rule.role == r && (rule.where == nil || rule.where(s, layer)) {
+		if rule.role == r && (rule.where == nil || rule.where(s, n, of)) {
 			return fitting(rule.dtype, cols)
 		}
 	}

@@ -110,13 +110,18 @@ func TestParams(t *testing.T) {
 
 		"moe-20b":   20_505_011_712,
 		"dense-20b": 20_501_865_984,
+
+		"lfm2-1.2b":        1_170_340_608,
+		"qwen3.5-4b":       4_205_751_296,
+		"qwen3.5-35b-a3b":  34_660_610_688,
+		"deepseek-v2-lite": 15_706_484_224,
 	} {
 		if got := shape(t, name).Params(); got != want {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
-	if len(synth.Shapes) != 10 {
-		t.Errorf("%d shapes, 10 are tested", len(synth.Shapes))
+	if len(synth.Shapes) != 14 {
+		t.Errorf("%d shapes, 14 are tested", len(synth.Shapes))
 	}
 }
 
@@ -145,6 +150,7 @@ func TestSize(t *testing.T) {
 		{"llama-3.1-8b", "Q4_K_M", 4.920}, {"llama-3.1-8b", "Q8_0", 8.541}, {"llama-3.1-8b", "Q6_K", 6.596},
 		{"llama-3.1-8b", "Q5_K_M", 5.733}, {"llama-3.1-8b", "Q2_K", 3.179}, {"llama-3.2-1b", "Q4_K_M", 0.8077},
 		{"llama-3.2-1b", "Q8_0", 1.3213}, {"qwen3-8b", "Q4_K_M", 5.028}, {"qwen2.5-1.5b", "Q4_K_M", 0.986},
+		{"lfm2-1.2b", "Q4_K_M", 0.7309}, {"lfm2-1.2b", "Q8_0", 1.246},
 	} {
 		got := float64(plan(t, shape(t, test.shape), mix(t, test.mix), 1).Size()) / 1e9
 		if math.Abs(got/test.want-1) > 0.005 {
@@ -304,6 +310,80 @@ func TestActivations(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// others are small shapes of architectures whose layers are not LLaMA's.
+var others = []synth.Shape{
+	{
+		Name: "tiny-lfm2", Architecture: "lfm2",
+		Layers: 6, Hidden: 256, FFN: 512, Heads: 8, KVHeads: 2, HeadDim: 32, Vocab: 600, Context: 512,
+		Attending: []int{2, 4}, Taps: 3, RopeBase: 1e6, Eps: 1e-5, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "tiny-qwen35", Architecture: "qwen35",
+		Layers: 8, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 512,
+		Attending: []int{3, 7}, Taps: 4, Delta: synth.DeltaShape{Keys: 2, Values: 4, KeyDim: 32, ValueDim: 64}, OutGate: true,
+		RopeBase: 1e7, RopeDims: 16, Eps: 1e-6, QKNorm: true,
+	},
+	{
+		Name: "tiny-qwen35moe", Architecture: "qwen35moe",
+		Layers: 4, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 512,
+		Experts: 8, Used: 3, ExpertFFN: 96, SharedFFN: 64,
+		Attending: []int{3}, Taps: 4, Delta: synth.DeltaShape{Keys: 2, Values: 4, KeyDim: 32, ValueDim: 64}, OutGate: true,
+		RopeBase: 1e7, RopeDims: 16, Eps: 1e-6, QKNorm: true,
+	},
+	{
+		Name: "tiny-deepseek2", Architecture: "deepseek2",
+		Layers: 4, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 1, HeadDim: 160, Vocab: 600, Context: 512,
+		Experts: 8, Used: 3, ExpertFFN: 96, SharedFFN: 64, Dense: 1,
+		Latent: synth.LatentShape{Rank: 128, Plain: 64, Turned: 32, Value: 64}, RopeBase: 1e4, RopeDims: 32, Eps: 1e-6,
+	},
+}
+
+// Models of other layers than LLaMA's open, and their logits have a reasonable magnitude for every
+// token.
+func TestOthers(t *testing.T) {
+	for i := range others {
+		for j := range synth.Mixes {
+			s, m := &others[i], &synth.Mixes[j]
+			if !longtest.Wanted() && m.Name != "Q4_K_M" && m.Name != "Q8_0" {
+				continue
+			}
+			t.Run(s.Name+" "+m.Name, func(t *testing.T) {
+				path, _ := write(t, s, m, 1, 2)
+				for k, row := range logits(t, path, []int32{5, 300, 300, 41, 599, 0}) {
+					if d := size(row); !(d > 1 && d < 5) {
+						t.Errorf("token %d: logits of the size %v, want 1 to 5", k, d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Formats are those that llama.cpp gives to the tensors of such layers: it counts projections to
+// values, of which a fused weight is one, and not layers.
+func TestMixesOfOthers(t *testing.T) {
+	for i, want := range []map[string]tensor.DType{
+		{
+			"blk.2.attn_v.weight": tensor.Q4_K, "blk.4.attn_v.weight": tensor.Q6_K, "blk.0.shortconv.in_proj.weight": tensor.Q4_K,
+			"blk.0.shortconv.conv.weight": tensor.F32, "blk.5.ffn_down.weight": tensor.Q6_K,
+		},
+		{
+			"blk.0.attn_qkv.weight": tensor.Q6_K, "blk.1.attn_qkv.weight": tensor.Q4_K, "blk.3.attn_v.weight": tensor.Q6_K, "blk.1.attn_gate.weight": tensor.Q4_K,
+			"blk.0.ssm_alpha.weight": tensor.Q4_K, "blk.0.ssm_conv1d.weight": tensor.F32, "blk.0.ssm_out.weight": tensor.Q4_K,
+		},
+		{"blk.3.ffn_down_shexp.weight": tensor.Q8_0, "blk.0.ffn_gate_inp_shexp.weight": tensor.F32},
+		{"blk.0.attn_k_b.weight": tensor.Q5_0, "blk.0.attn_v_b.weight": tensor.Q5_0, "blk.0.ffn_down.weight": tensor.Q4_K, "blk.1.attn_kv_a_mqa.weight": tensor.Q4_K},
+	} {
+		path, _ := write(t, &others[i], mix(t, "Q4_K_M"), 1, 2)
+		got := dtypes(t, path)
+		for name, d := range want {
+			if got[name] != d {
+				t.Errorf("%s: %s is %v, want %v", others[i].Name, name, got[name], d)
+			}
 		}
 	}
 }
@@ -597,6 +677,9 @@ func TestRefusesShapes(t *testing.T) {
 		"odd heads":               func(s *synth.Shape) { s.HeadDim = 33 },
 		"more experts for a token than there are": func(s *synth.Shape) { s.Experts, s.Used, s.ExpertFFN = 4, 5, 32 },
 		"experts without a width":                 func(s *synth.Shape) { s.Experts, s.Used = 4, 2 },
+		"latent attention in LLaMA":               func(s *synth.Shape) { s.Latent.Rank = 32 },
+		"convolutions in LLaMA":                   func(s *synth.Shape) { s.Attending = []int{1} },
+		"LFM2 with attention everywhere":          func(s *synth.Shape) { s.Architecture, s.Taps = "lfm2", 3 },
 		"few tokens":                              func(s *synth.Shape) { s.Vocab = 300 },
 	} {
 		s := tiny[0]

@@ -2,9 +2,11 @@ package synth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/realizar/realizar/internal/random"
@@ -35,6 +37,14 @@ func (w *weight) elems() int {
 // likely than others, and none is certain.
 const logitDeviation = 1.5
 
+// A layout lists the tensors of a model.
+type layout struct {
+	s   *Shape
+	all []weight
+
+	fromFFN, fromMixer float64 // lengths of the rows whose results are added to the residual stream
+}
+
 // weights returns the tensors of a model in the order of its file.
 //
 // Rows have length 1, so a projection of normalized values, of size 1, has size 1 again. The
@@ -42,63 +52,110 @@ const logitDeviation = 1.5
 // the residual stream grows to about 1 for any number of layers. The embedding has the size that a
 // head needs for logits of logitDeviation, since both may be one table. It is much smaller than the
 // outputs of the layers; otherwise the most likely token would be the last one again. The output of
-// attention is divided by 4, because these models attend to all tokens almost equally and the
-// averages would make all positions alike.
+// attention, and of what is in its place, is divided by 4, because these models attend to all tokens
+// almost equally and the averages would make all positions alike.
 func (s *Shape) weights() []weight {
-	var all []weight
-	matrix := func(r role, layer int, name string, rows, cols int, length float64) {
-		all = append(all, weight{name: name + ".weight", role: r, layer: layer, shape: []int{rows, cols}, std: length / math.Sqrt(float64(cols))})
-	}
-	norm := func(layer int, name string, n int) {
-		all = append(all, weight{name: name + ".weight", layer: layer, shape: []int{n}, mean: 1, std: 0.1})
-	}
-	experts := func(r role, layer int, name string, rows, cols int, length float64) {
-		all = append(all, weight{name: name + "_exps.weight", role: r, layer: layer, shape: []int{s.Experts, rows, cols}, std: length / math.Sqrt(float64(cols))})
-	}
+	fromFFN := math.Sqrt(2 / float64(s.Layers))
+	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: fromFFN / 4}, s.family()
 	if s.RopeLong.Factor > 0 {
 		f := s.ropeFactors()
-		all = append(all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})
+		l.all = append(l.all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})
 	}
-	matrix(embedding, 0, "token_embd", s.Vocab, s.Hidden, logitDeviation)
-	fromFFN := math.Sqrt(2 / float64(s.Layers))
-	fromAttention := fromFFN / 4
-	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	l.matrix(embedding, 0, "token_embd", s.Vocab, s.Hidden, logitDeviation)
 	for i := range s.Layers {
-		block := "blk." + strconv.Itoa(i) + "."
-		projection := func(r role, name string, rows int) {
-			matrix(r, i, block+name, rows, s.Hidden, 1)
-			if s.QKVBias {
-				all = append(all, weight{name: block + name + ".bias", layer: i, shape: []int{rows}, std: 0.1})
-			}
+		l.norm(i, block(i)+"attn_norm", s.Hidden)
+		switch {
+		case !s.attends(i):
+			f.mixer(l, i)
+		case f.attention != nil:
+			f.attention(l, i)
+		default:
+			l.attention(i)
 		}
-		norm(i, block+"attn_norm", s.Hidden)
-		projection(attnQ, "attn_q", q)
-		projection(attnK, "attn_k", kv)
-		projection(attnV, "attn_v", kv)
-		if s.QKNorm {
-			norm(i, block+"attn_q_norm", s.HeadDim)
-			norm(i, block+"attn_k_norm", s.HeadDim)
-		}
-		matrix(attnOutput, i, block+"attn_output", s.Hidden, q, fromAttention)
-		norm(i, block+"ffn_norm", s.Hidden)
-		if s.Experts > 0 {
-			matrix(router, i, block+"ffn_gate_inp", s.Experts, s.Hidden, 1)
-			experts(ffnGate, i, block+"ffn_gate", s.ExpertFFN, s.Hidden, 1)
-			experts(ffnUp, i, block+"ffn_up", s.ExpertFFN, s.Hidden, 1)
-			// The outputs of a token's experts are averaged, which divides their sum by the root
-			// of their number.
-			experts(ffnDown, i, block+"ffn_down", s.Hidden, s.ExpertFFN, fromFFN*math.Sqrt(float64(s.Used)))
-			continue
-		}
-		matrix(ffnGate, i, block+"ffn_gate", s.FFN, s.Hidden, 1)
-		matrix(ffnUp, i, block+"ffn_up", s.FFN, s.Hidden, 1)
-		matrix(ffnDown, i, block+"ffn_down", s.Hidden, s.FFN, fromFFN)
+		l.norm(i, block(i)+cmp.Or(f.ffnNorm, "ffn_norm"), s.Hidden)
+		l.feedForward(i)
 	}
-	norm(0, "output_norm", s.Hidden)
+	l.norm(0, cmp.Or(f.outputNorm, "output_norm"), s.Hidden)
 	if !s.Tied {
-		matrix(head, 0, "output", s.Vocab, s.Hidden, logitDeviation)
+		l.matrix(head, 0, "output", s.Vocab, s.Hidden, logitDeviation)
 	}
-	return all
+	return l.all
+}
+
+// attends reports whether a layer has attention.
+func (s *Shape) attends(layer int) bool {
+	return s.Attending == nil || slices.Contains(s.Attending, layer)
+}
+
+// block returns the prefix of a layer's tensors.
+func block(layer int) string { return "blk." + strconv.Itoa(layer) + "." }
+
+// matrix adds a matrix whose rows have that length.
+func (l *layout) matrix(r role, layer int, name string, rows, cols int, length float64) {
+	l.all = append(l.all, weight{name: name + ".weight", role: r, layer: layer, shape: []int{rows, cols}, std: length / math.Sqrt(float64(cols))})
+}
+
+// stack adds n matrices in one tensor.
+func (l *layout) stack(r role, layer int, name string, n, rows, cols int, length float64) {
+	l.all = append(l.all, weight{name: name + ".weight", role: r, layer: layer, shape: []int{n, rows, cols}, std: length / math.Sqrt(float64(cols))})
+}
+
+// vector adds numbers that are float32 in every mix.
+func (l *layout) vector(layer int, name string, mean, std float64, shape ...int) {
+	l.all = append(l.all, weight{name: name, layer: layer, shape: shape, mean: mean, std: std})
+}
+
+func (l *layout) norm(layer int, name string, n int) { l.vector(layer, name+".weight", 1, 0.1, n) }
+
+// attention adds queries, keys, values and the output of attention.
+func (l *layout) attention(i int) {
+	s := l.s
+	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	projection := func(r role, name string, rows int) {
+		l.matrix(r, i, block(i)+name, rows, s.Hidden, 1)
+		if s.QKVBias {
+			l.vector(i, block(i)+name+".bias", 0, 0.1, rows)
+		}
+	}
+	queries := q
+	if s.OutGate {
+		queries = 2 * q
+	}
+	projection(attnQ, "attn_q", queries)
+	projection(attnK, "attn_k", kv)
+	projection(attnV, "attn_v", kv)
+	if s.QKNorm {
+		l.norm(i, block(i)+"attn_q_norm", s.HeadDim)
+		l.norm(i, block(i)+"attn_k_norm", s.HeadDim)
+	}
+	l.matrix(attnOutput, i, block(i)+"attn_output", s.Hidden, q, l.fromMixer)
+}
+
+// feedForward adds a layer's experts, or its feed-forward layer.
+func (l *layout) feedForward(i int) {
+	s := l.s
+	gated := func(suffix string, ffn int) {
+		l.matrix(ffnGate, i, block(i)+"ffn_gate"+suffix, ffn, s.Hidden, 1)
+		l.matrix(ffnUp, i, block(i)+"ffn_up"+suffix, ffn, s.Hidden, 1)
+		l.matrix(ffnDown, i, block(i)+"ffn_down"+suffix, s.Hidden, ffn, l.fromFFN)
+	}
+	if s.Experts == 0 || i < s.Dense {
+		gated("", s.FFN)
+		return
+	}
+	l.matrix(router, i, block(i)+"ffn_gate_inp", s.Experts, s.Hidden, 1)
+	l.stack(ffnGate, i, block(i)+"ffn_gate_exps", s.Experts, s.ExpertFFN, s.Hidden, 1)
+	l.stack(ffnUp, i, block(i)+"ffn_up_exps", s.Experts, s.ExpertFFN, s.Hidden, 1)
+	// The outputs of a token's experts are averaged, which divides their sum by the root of their
+	// number.
+	l.stack(ffnDown, i, block(i)+"ffn_down_exps", s.Experts, s.Hidden, s.ExpertFFN, l.fromFFN*math.Sqrt(float64(s.Used)))
+	if s.SharedFFN == 0 {
+		return
+	}
+	gated("_shexp", s.SharedFFN)
+	if s.family().sharedGate {
+		l.vector(i, block(i)+"ffn_gate_inp_shexp.weight", 0, 1/math.Sqrt(float64(s.Hidden)), s.Hidden)
+	}
 }
 
 // ropeFactors returns the divisors of the rotary frequencies, one for each pair of a head: Llama
