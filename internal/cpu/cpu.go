@@ -15,6 +15,7 @@ import (
 
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -97,7 +98,11 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		weights: b.interleaved(p, &lim), workers: newWorkers(b.threads),
 	}
 	e.copies = copies(p, e.weights)
-	e.steps.New = func(s plan.PooledStep) *step { return &step{PooledStep: s, e: e, chosen: make(chan struct{}, 1)} }
+	e.steps.New = func(p plan.PooledStep) *step {
+		s := &step{PooledStep: p, e: e, chosen: make(chan struct{}, 1)}
+		s.choose = s.rows
+		return s
+	}
 	if err := tensor.Guard(func() error { return b.prepare(ctx, e, loaded) }); err != nil {
 		_ = e.Close()
 		return nil, err
@@ -110,7 +115,10 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 	if err := e.makePools(); err != nil {
 		return err
 	}
-	e.sampler.Maxima = b.tier.vector.maxima
+	e.samplers = make([]sample.Sampler, min(b.threads, maxSamplers))
+	for i := range e.samplers {
+		e.samplers[i].Maxima = b.tier.vector.maxima
+	}
 	size := b.desk(e.p, &e.lim)
 	for i := range e.desks {
 		e.desks[i] = size.make()

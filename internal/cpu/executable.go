@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
@@ -13,25 +14,25 @@ import (
 // An executable is a compiled program with its memory. It runs one step at a time, in the order of
 // Submit.
 type executable struct {
-	backend *Backend
-	p       *plan.Program
-	lim     plan.Limits
-	code    *code
-	weights map[*tensor.Tensor]*interleaved   // weights of products
-	copies  map[*tensor.Tensor]*tensor.Tensor // derived weights that are not interleaved
-	memory  []byte                            // for weights
-	pools   []*pagePool                       // by state
-	zeros   []float32                         // zeros, as long as the largest state per sequence
-	pages   pageMemory                        // memory of pools
-	tier    tier
-	workers *workers
-	desks   []desk         // by worker
-	spaces  map[*space]any // scratch memory by kind
-	bounds  [][]float32    // nil, or the bounds of a [Replay], by value
-	sampler sample.Sampler
-	masks   []uint32         // see SetMask
-	host    map[*byte][]byte // from AllocHost, by first byte
-	setup   plan.Setup
+	backend  *Backend
+	p        *plan.Program
+	lim      plan.Limits
+	code     *code
+	weights  map[*tensor.Tensor]*interleaved   // weights of products
+	copies   map[*tensor.Tensor]*tensor.Tensor // derived weights that are not interleaved
+	memory   []byte                            // for weights
+	pools    []*pagePool                       // by state
+	zeros    []float32                         // zeros, as long as the largest state per sequence
+	pages    pageMemory                        // memory of pools
+	tier     tier
+	workers  *workers
+	desks    []desk           // by worker
+	spaces   map[*space]any   // scratch memory by kind
+	bounds   [][]float32      // nil, or the bounds of a [Replay], by value
+	samplers []sample.Sampler // for rows at the same time
+	masks    []uint32         // see SetMask
+	host     map[*byte][]byte // from AllocHost, by first byte
+	setup    plan.Setup
 
 	wanted int   // number of rows of the step submitted last
 	late   *step // the step submitted last, if it waits for Choose
@@ -54,7 +55,10 @@ type step struct {
 	plan.PooledStep
 	e *executable
 
-	logits, hidden []float32 // memory of the result's rows
+	logits, hidden []float32                // memory of the result's rows
+	failed         []error                  // by row
+	next           atomic.Int32             // row
+	choose         func(worker, lo, hi int) // the method rows; a new method value for each step would be an allocation
 	clock          clock
 	chosen         chan struct{} // holds one value after Choose
 }
@@ -159,11 +163,23 @@ func (e *executable) forward(s *step) {
 	s.clock.lap()
 }
 
+// maxSamplers is the most rows that are sampled at the same time: a sampler holds memory for each
+// token of the vocabulary.
+const maxSamplers = 8
+
 // output fills in the step's result.
 func (e *executable) output(s *step) {
 	s.begin()
-	for i := range s.Batch.Rows {
-		s.row(i)
+	s.next.Store(0)
+	e.workers.share(min(len(s.Batch.Rows), len(e.samplers)), 1, s.choose)
+	for i, err := range s.failed {
+		seq := e.seq[s.Batch.Rows[i].Token]
+		if err != nil {
+			e.failed.set(seq, err)
+		}
+		if e.failed.err[seq] != nil {
+			s.Result.Tokens[i] = -1
+		}
 	}
 	s.clock.lap()
 	s.measured()
@@ -237,63 +253,77 @@ func (e *executable) resolve(b *plan.Batch) {
 	}
 }
 
+// rows computes the outputs of rows until none are left. Only one worker at a time has part number
+// part.
+func (s *step) rows(_, part, _ int) {
+	n := len(s.Batch.Rows)
+	for i := int(s.next.Add(1)) - 1; i < n; i = int(s.next.Add(1)) - 1 {
+		s.failed[i] = s.row(&s.e.samplers[part], i)
+	}
+}
+
 // begin allocates the results.
 func (s *step) begin() {
-	rows, wantLogits, wantHidden := len(s.Batch.Rows), 0, 0
-	for i := range s.Batch.Rows {
-		if w := s.Batch.Rows[i].Want; w&plan.WantLogits != 0 {
-			wantLogits++
-		}
-		if w := s.Batch.Rows[i].Want; w&plan.WantHidden != 0 {
-			wantHidden++
-		}
-	}
-	p := s.e.p
+	e, rows := s.e, len(s.Batch.Rows)
+	s.failed = fill(s.failed, rows, nil)
 	s.Result = plan.Result{
 		Tokens: fill(s.Result.Tokens, rows, -1), Logits: fill(s.Result.Logits, rows, nil), Hidden: fill(s.Result.Hidden, rows, nil),
 		LogProbabilities: fill(s.Result.LogProbabilities, rows, 0),
 	}
-	s.logits = slices.Grow(s.logits[:0], wantLogits*int(p.Shapes[p.Logits][1]))
-	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
+	s.logits = s.room(s.logits, s.Result.Logits, plan.WantLogits, e.p.Logits)
+	s.hidden = s.room(s.hidden, s.Result.Hidden, plan.WantHidden, e.p.Hidden)
 }
 
-// row computes the outputs that row i wants.
-func (s *step) row(i int) {
-	e, f := s.e, &s.e.failed
+// room returns memory, larger if needed, and slices it into a row of v for each row of the batch
+// that wants it.
+func (s *step) room(memory []float32, rows [][]float32, want plan.Want, v plan.Value) []float32 {
+	n, cols := 0, int(s.e.p.Shapes[v][1])
+	for i := range s.Batch.Rows {
+		if s.Batch.Rows[i].Want&want != 0 {
+			n++
+		}
+	}
+	memory = slices.Grow(memory[:0], n*cols)
+	for i := range s.Batch.Rows {
+		if s.Batch.Rows[i].Want&want != 0 {
+			at := len(memory)
+			memory = memory[:at+cols]
+			rows[i] = memory[at:len(memory):len(memory)]
+		}
+	}
+	return memory
+}
+
+// row computes the outputs that row i wants. Workers compute the rows of a step in any order.
+func (s *step) row(sampler *sample.Sampler, i int) error {
+	e := s.e
 	row := &s.Batch.Rows[i]
 	logits := e.row(e.p.Logits, i)
 	if row.Want&plan.WantLogits != 0 {
-		s.Result.Logits[i] = keep(&s.logits, logits)
+		copy(s.Result.Logits[i], logits)
 	}
 	if row.Want&plan.WantHidden != 0 {
-		s.Result.Hidden[i] = keep(&s.hidden, e.row(e.p.Hidden, i))
+		copy(s.Result.Hidden[i], e.row(e.p.Hidden, i))
 	}
 	if !e.tier.vector.finite(logits) {
-		f.set(e.seq[row.Token], plan.ErrNotFinite)
+		return plan.ErrNotFinite
 	}
-	if row.Want&plan.WantToken == 0 || f.err[e.seq[row.Token]] != nil {
-		return
+	if row.Want&plan.WantToken == 0 || e.failed.err[e.seq[row.Token]] != nil {
+		return nil
 	}
 	last := int32(-1) // token that the row's adjustments do not count yet
 	if s.Batch.From != nil && s.Batch.From[row.Token] >= 0 {
 		last = e.ids[row.Token]
 	}
-	id, err := e.sampler.Token(logits, &row.Sampling, e.mask(row.Mask), row.Adjustments, last, int(s.Batch.Positions[row.Token])+1)
+	id, err := sampler.Token(logits, &row.Sampling, e.mask(row.Mask), row.Adjustments, last, int(s.Batch.Positions[row.Token])+1)
 	if err != nil {
-		f.set(e.seq[row.Token], err)
-		return
+		return err
 	}
 	s.Result.Tokens[i] = id
 	if row.Want&plan.WantLogProbability != 0 {
 		s.Result.LogProbabilities[i] = float32(sample.LogProbability(logits, id))
 	}
-}
-
-// keep appends x to all, which has the capacity, and returns the copy.
-func keep(all *[]float32, x []float32) []float32 {
-	n := len(*all)
-	*all = append(*all, x...)
-	return (*all)[n:len(*all):len(*all)]
+	return nil
 }
 
 func (e *executable) size(v plan.Value) int { return e.batch.Size(e.p.Shapes[v][0]) }

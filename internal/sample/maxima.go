@@ -32,9 +32,8 @@ func MaximaOf(dst, logits []float32) bool {
 	return true
 }
 
-// findMaxima sets s.maxima to the largest allowed logit of each block, or -Inf. It checks all
-// logits, also those that the mask forbids.
-func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
+// findMaxima sets s.maxima to the largest logit of each block, or -Inf. It checks all logits.
+func (s *Sampler) findMaxima(logits []float32) error {
 	blocks := (len(logits) + Block - 1) / Block
 	if cap(s.maxima) < blocks {
 		s.maxima = make([]float32, blocks)
@@ -45,9 +44,6 @@ func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 		find = MaximaOf
 	}
 	if find(s.maxima, logits) {
-		if mask != nil {
-			s.maskMaxima(logits, mask)
-		}
 		return nil
 	}
 	for b := range s.maxima {
@@ -57,30 +53,38 @@ func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 		if v != v || v > math.MaxFloat32 {
 			return fmt.Errorf("sample: the logit of token %d of %d is %v: %w: the model's arithmetic failed before sampling", i, len(logits), v, ErrNotFinite)
 		}
-		if v > s.maxima[i/Block] && allowed(mask, i) {
+		if v > s.maxima[i/Block] {
 			s.maxima[i/Block] = v
 		}
 	}
 	return nil
 }
 
-// maskMaxima recomputes the maxima of blocks in which mask forbids tokens. All logits must be
-// finite.
-func (s *Sampler) maskMaxima(logits []float32, mask []uint32) {
-	for b := range s.maxima {
-		block := logits[b*Block : min(len(logits), (b+1)*Block)]
-		open := uint64(mask[2*b])
-		if len(block) > 32 {
-			open |= uint64(mask[2*b+1]) << 32
-		}
-		all := ^uint64(0) >> (Block - len(block))
-		if open &= all; open == all {
-			continue
-		}
-		top := float32(math.Inf(-1))
-		for ; open != 0; open &= open - 1 {
-			top = max(top, block[bits.TrailingZeros64(open)])
-		}
-		s.maxima[b] = top
+// allowedMaximum returns the largest allowed logit of block b, or -Inf. top is the largest of all
+// its logits.
+func allowedMaximum(logits []float32, mask []uint32, b int, top float32) float32 {
+	block := logits[b*Block : min(len(logits), (b+1)*Block)]
+	open := uint64(mask[2*b])
+	if len(block) > 32 {
+		open |= uint64(mask[2*b+1]) << 32
 	}
+	all := ^uint64(0) >> (Block - len(block))
+	if open &= all; open == all {
+		return top
+	}
+	if bits.OnesCount64(open) > Block/4 {
+		// Probably the block's largest logit is allowed, and to find its place is faster.
+		for i, v := range block {
+			if v == top && open>>i&1 != 0 {
+				return top
+			}
+		}
+	}
+	top = float32(math.Inf(-1))
+	for ; open != 0; open &= open - 1 {
+		if v := block[bits.TrailingZeros64(open)]; v > top {
+			top = v
+		}
+	}
+	return top
 }

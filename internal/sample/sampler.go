@@ -13,7 +13,7 @@ type Sampler struct {
 	Maxima Maxima // nil: [MaximaOf]
 
 	adjusted   []float32 // logits after adjustments, if there are any
-	maxima     []float32 // of the allowed logits, by block
+	maxima     []float32 // of the logits, by block
 	candidates []candidate
 	selector   selector
 }
@@ -94,11 +94,14 @@ func checkShape(logits []float32, mask []uint32) error {
 // largest returns the allowed token with the largest logit, the lowest id among equals. It checks
 // all logits, and sets s.maxima for likeliest.
 func (s *Sampler) largest(logits []float32, mask []uint32, adjustments []Adjustment) (int32, error) {
-	if err := s.findMaxima(logits, mask); err != nil {
+	if err := s.findMaxima(logits); err != nil {
 		return 0, err
 	}
 	found, best := -1, float32(math.Inf(-1))
 	for b, top := range s.maxima {
+		if top > best && mask != nil {
+			top = allowedMaximum(logits, mask, b, top)
+		}
 		if top > best {
 			best = top
 			for found = b * Block; logits[found] != top || !allowed(mask, found); {
@@ -133,6 +136,11 @@ func (s *Sampler) weighted(logits []float32, mask []uint32, sc scale) []candidat
 // likeliest returns the k likeliest allowed tokens, or all if there are fewer, in ascending id,
 // each with the weight 1. s.maxima must hold the maxima of logits.
 func (s *Sampler) likeliest(logits []float32, mask []uint32, k int) []candidate {
+	if mask != nil {
+		for b, top := range s.maxima {
+			s.maxima[b] = allowedMaximum(logits, mask, b, top)
+		}
+	}
 	// The k-th largest of the blocks' maxima is at most the k-th largest logit: this bound excludes
 	// most of a large vocabulary.
 	least := float32(-math.MaxFloat32)

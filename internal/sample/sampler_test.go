@@ -539,23 +539,27 @@ func FuzzToken(f *testing.F) {
 
 func BenchmarkToken(b *testing.B) {
 	logits := vocabulary(151_936)
+	text := slices.Repeat([]uint32{0xfeffffff, 0xffff7fff, 0xfffbffff}, (len(logits)/32+2)/3) // most tokens, as in a JSON string
 	for _, bench := range []struct {
 		name string
 		p    sample.Params
+		mask []uint32
 	}{
-		{"greedy", sample.Params{}},
-		{"temperature", sample.Params{Temperature: 0.8}},
-		{"top-k 40", sample.Params{Temperature: 0.8, TopK: 40}},
-		{"top-p 0.95", sample.Params{Temperature: 0.8, TopP: 0.95}},
-		{"min-p 0.05", sample.Params{Temperature: 0.8, MinP: 0.05}},
-		{"typical 0.9", sample.Params{Temperature: 0.8, Typical: 0.9}},
-		{"top-k 40 top-p 0.95", sample.Params{Temperature: 0.8, TopK: 40, TopP: 0.95}},
+		{"greedy", sample.Params{}, nil},
+		{"greedy masked", sample.Params{}, text},
+		{"temperature", sample.Params{Temperature: 0.8}, nil},
+		{"top-k 40", sample.Params{Temperature: 0.8, TopK: 40}, nil},
+		{"top-k 40 masked", sample.Params{Temperature: 0.8, TopK: 40}, text},
+		{"top-p 0.95", sample.Params{Temperature: 0.8, TopP: 0.95}, nil},
+		{"min-p 0.05", sample.Params{Temperature: 0.8, MinP: 0.05}, nil},
+		{"typical 0.9", sample.Params{Temperature: 0.8, Typical: 0.9}, nil},
+		{"top-k 40 top-p 0.95", sample.Params{Temperature: 0.8, TopK: 40, TopP: 0.95}, nil},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var s sample.Sampler
 			for pos := 0; b.Loop(); pos++ {
-				if _, err := s.Token(logits, &bench.p, nil, nil, -1, pos); err != nil {
+				if _, err := s.Token(logits, &bench.p, bench.mask, nil, -1, pos); err != nil {
 					b.Fatal(err)
 				}
 			}
