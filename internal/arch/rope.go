@@ -86,13 +86,13 @@ func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
 func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) ropeScaling {
 	dim, partial := cmp.Or(to.HeadDim, s.HeadDim), c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial))
 	to.Dims = int(float64(dim) * partial)
+	if _, listed := c.m.Floats("rope_theta"); !listed || s.LocalBase == 0 { // bases by layer are in s
+		base = c.number("rope_theta", base)
+	}
 	r := ropeScaling{
 		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
-		base:     base,
+		base:     c.number(at+"rope_theta", base),
 		original: s.Context,
-	}
-	if _, listed := c.m.Floats("rope_theta"); !listed || s.LocalBase == 0 { // bases by layer are in s
-		r.base = c.number(at+"rope_theta", c.number("rope_theta", base))
 	}
 	if r.kind == "su" || r.kind == "yarn" && c.has(at+"short_factor") { // the first name of longrope
 		r.kind = "longrope"

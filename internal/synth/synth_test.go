@@ -150,6 +150,7 @@ func TestSize(t *testing.T) {
 		{"llama-3.1-8b", "Q4_K_M", 4.920}, {"llama-3.1-8b", "Q8_0", 8.541}, {"llama-3.1-8b", "Q6_K", 6.596},
 		{"llama-3.1-8b", "Q5_K_M", 5.733}, {"llama-3.1-8b", "Q2_K", 3.179}, {"llama-3.2-1b", "Q4_K_M", 0.8077},
 		{"llama-3.2-1b", "Q8_0", 1.3213}, {"qwen3-8b", "Q4_K_M", 5.028}, {"qwen2.5-1.5b", "Q4_K_M", 0.986},
+		{"lfm2-1.2b", "Q4_K_M", 0.7309}, {"lfm2-1.2b", "Q8_0", 1.246},
 	} {
 		got := float64(plan(t, shape(t, test.shape), mix(t, test.mix), 1).Size()) / 1e9
 		if math.Abs(got/test.want-1) > 0.005 {
