@@ -166,8 +166,6 @@ struct FiniteArgs {
   s32 *bad;            // [S] becomes at most 0 where a row of the sequence has a value that is not finite
 };
 
-INLINE void atomicMinDevice(int *p, int v) { asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
-
 // A vector is read by one access; the compiler splits those of a struct.
 typedef float Vector __attribute__((ext_vector_type(4)));
 
