@@ -14,6 +14,7 @@ func openEmulated(t *testing.T) *Backend {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	g := emulate.Open(t)
 	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX})
 	return b
@@ -21,7 +22,8 @@ func openEmulated(t *testing.T) *Backend {
 
 // Kernels compute what operations mean: those of which the host compiles few.
 func TestEmulated(t *testing.T) {
-	plantest.Some(t, openEmulated(t), "Conv", "Elementwise", "Pick", "PickMean")
+	plantest.Some(t, openEmulated(t), "Conv", "Elementwise", "Pick", "PickMean",
+		"Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify")
 }
 
 // TestEmulatedSuite runs the whole suite if REALIZAR_EMULATED names a folder for compiled kernels. It

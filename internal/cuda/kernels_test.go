@@ -32,12 +32,13 @@ func apart(t *testing.T) *plan.Program {
 	})
 }
 
-// gated returns a program whose gated unit reads a value that no norm has written.
+// gated returns a program whose gated unit reads a value that no norm has written, and which reads
+// parts of a second table.
 func gated(t *testing.T, d tensor.DType) *plan.Program {
 	rng := newRand()
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, 256) }
 	return program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab))
+		x := b.Add(b.Embed(w(decoderVocab)), b.EmbedPart(w(8), 0, 256))
 		h := b.Pick(b.GLU(b.Linear(x, w(256), nil), b.Linear(x, w(256), nil), plan.GLUAttr{Act: plan.SiLU}))
 		b.Output(h, b.Linear(h, w(decoderVocab), nil))
 	})
@@ -122,6 +123,18 @@ func growing(t *testing.T) *plan.Program {
 	})
 }
 
+// rowwise returns a program of the operations on rows that no other program has.
+func rowwise(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 64))
+		x = b.Temper(b.Mul(x, b.Rescale(b.Sparsify(x, 1), x, 1)), plan.TemperAttr{By: 1, Every: 8})
+		h := b.Pick(b.Concat(b.Mix(x, 1, x, x), x))
+		b.Output(h, b.Linear(h, w(decoderVocab, 128), nil))
+	})
+}
+
 // Experts that no kernel chooses are refused.
 func TestSparseMixer(t *testing.T) {
 	rng := newRand()
@@ -148,7 +161,8 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t)}
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t)}
 	var heads []*plan.Program
 	for _, headDim := range []int{32, 64, 128} {
 		heads = append(heads, attending(t, headDim))

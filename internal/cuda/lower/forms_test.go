@@ -37,27 +37,53 @@ func TestLackingForms(t *testing.T) {
 		}
 	}
 	for says, op := range map[string]func(*plan.Builder, plan.Value) plan.Value{
-		"no kernel for values of 64 elements beside keys of 32":             attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
-		"no kernel for attention in chunks of 7 tokens":                     attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
-		"no kernel for attention to the keys and values of another layer":   attend(plan.AttentionAttr{HeadDim: 32}, true),
-		"no kernel for weights of experts that multiply their inputs":       mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
-		"no kernel for experts with scales of their own":                    mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
-		"embed table: no kernel for a part of a table's rows":               func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
-		"mul: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
-		"mix: there is no kernel for this operation":                        func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
-		"temper: there is no kernel for this operation":                     func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
-		"rescale: there is no kernel for this operation; use --device cpu":  func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
-		"sparsify: there is no kernel for this operation; use --device cpu": func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
+		"no kernel for values of 64 elements beside keys of 32":           attend(plan.AttentionAttr{HeadDim: 32, ValueDim: 64}, false),
+		"no kernel for attention in chunks of 7 tokens":                   attend(plan.AttentionAttr{HeadDim: 32, Chunk: 7}, false),
+		"no kernel for attention to the keys and values of another layer": attend(plan.AttentionAttr{HeadDim: 32}, true),
+		"no kernel for weights of experts that multiply their inputs":     mixture(plan.ExpertsAttr{Route: plan.RouteAttr{Before: true}}),
+		"no kernel for experts with scales of their own":                  mixture(plan.ExpertsAttr{Scales: weight("scales", 1)}),
 	} {
-		p, err := plan.Build(func(b *plan.Builder) {
-			y := b.Pick(op(b, b.Embed(table)))
-			b.Output(y, y)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lower.Check(p, &plan.Limits{}); err == nil || !strings.Contains(err.Error(), says) || !strings.HasSuffix(err.Error(), "use --device cpu") {
+		if err := lower.Check(programOf(t, table, op), &plan.Limits{}); err == nil || !strings.Contains(err.Error(), says) || !strings.HasSuffix(err.Error(), "use --device cpu") {
 			t.Errorf("error %v, want %q", err, says)
 		}
+	}
+}
+
+// programOf returns a program of one operation on the rows of a table.
+func programOf(t *testing.T, table *tensor.Tensor, op func(*plan.Builder, plan.Value) plan.Value) *plan.Program {
+	t.Helper()
+	p, err := plan.Build(func(b *plan.Builder) {
+		y := b.Pick(op(b, b.Embed(table)))
+		b.Output(y, y)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestUntriedForms checks that what no GPU has run is refused unless the environment admits it.
+func TestUntriedForms(t *testing.T) {
+	table := plantest.Weight(rand.New(rand.NewPCG(1, 2)), "table", tensor.F32, 1, 10, 32)
+	for name, op := range map[string]func(*plan.Builder, plan.Value) plan.Value{
+		"embed table": func(b *plan.Builder, _ plan.Value) plan.Value { return b.EmbedPart(table, 0, 16) },
+		"concat":      func(b *plan.Builder, x plan.Value) plan.Value { return b.Concat(x, x) },
+		"mul":         func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(x, x) },
+		"mix":         func(b *plan.Builder, x plan.Value) plan.Value { return b.Mix(x, 0, x) },
+		"temper":      func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, plan.TemperAttr{Every: 1}) },
+		"rescale":     func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(x, x, 1) },
+		"sparsify":    func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := programOf(t, table, op)
+			says := name + ": no kernel for this operation has run on a GPU yet; use --device cpu"
+			if err := lower.Check(p, &plan.Limits{}); err == nil || !strings.HasSuffix(err.Error(), says) {
+				t.Errorf("error %v, want %q", err, says)
+			}
+			t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
+			if err := lower.Check(p, &plan.Limits{}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -58,6 +58,12 @@ var operations = map[*plan.Op]operation{
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Add:           add{},
+	plan.Concat:        concat{},
+	plan.Mul:           mul{},
+	plan.Mix:           mix{},
+	plan.Temper:        temper{},
+	plan.Rescale:       rescale{},
+	plan.Sparsify:      sparsify{},
 	plan.Pick:          pick{},
 }
 
@@ -70,6 +76,9 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 		n := &p.Nodes[i]
 		if operations[n.Op] == nil {
 			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
+		}
+		if untried(n) {
+			return fmt.Errorf("cuda: %s: no kernel for this operation has run on a GPU yet; use --device cpu", n.Where())
 		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
