@@ -135,22 +135,47 @@ func rowwise(t *testing.T) *plan.Program {
 	})
 }
 
-// Experts that no kernel chooses are refused.
-func TestSparseMixer(t *testing.T) {
+// attendingInAllForms returns a program of attention with heads that many query heads share, few and
+// none, and with a rotation of a part of long heads.
+func attendingInAllForms(t *testing.T) *plan.Program {
 	rng := newRand()
-	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }
-	p := program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab, 32))
-		list := []*tensor.Tensor{w(32, 32), w(32, 32)}
-		h := b.Pick(b.Experts(x, b.Linear(x, w(2, 32), nil), nil, plan.ExpertsAttr{
-			Route: plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SparseMixer}, Gate: list, Up: list, Down: list,
-		}))
-		b.Output(h, b.Linear(h, w(decoderVocab, 32), nil))
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 64))
+		for _, heads := range []int{1, 4, 16} {
+			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: 288, ValueDim: 64, Scale: 1}
+			s := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 288, ValueDim: 64})
+			r := plan.RopeAttr{HeadDim: 288, First: 256, Dims: 32, Freqs: make([]float64, 16), Scale: 1}
+			y := b.Attention(b.Rope(b.Linear(x, w(heads*288, 64), nil), r), b.Linear(x, w(288, 64), nil), x, nil, s, a)
+			x = b.Linear(y, w(64, heads*64), nil)
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
 	})
-	b, _ := openFake(t, drivertest.Options{}, Options{})
-	if _, err := b.Compile(t.Context(), p, limitsFor(p, 8, 2), nil); err == nil || !strings.Contains(err.Error(), "no kernel for experts chosen by the sparse mixer; use --device cpu") {
-		t.Errorf("SparseMixer: %v", err)
-	}
+}
+
+// recurring returns a program of recurrent layers with few columns and many.
+func recurring(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 64))
+		for _, dim := range []int{32, 64} {
+			a := plan.DeltaAttr{KeyHeads: 1, Heads: 1, KeyDim: 64, ValueDim: dim, Beta: 1}
+			matrices, rows := a.States()
+			state, one := b.State(matrices), b.Linear(x, w(1, 64), nil)
+			a.Rows = b.State(rows)
+			x = b.Linear(b.Delta(x, x, b.Linear(x, w(dim, 64), nil), one, one, vector(1), vector(1), state, a), w(64, dim), nil)
+			s := plan.StateSpaceAttr{Heads: 1, HeadDim: dim, Groups: 1, States: 16, A: vector(1), Skip: vector(1), StepBias: vector(1)}
+			x = b.Linear(b.StateSpace(b.Linear(x, w(s.Width(), 64), nil), b.Linear(x, w(1, 64), nil), "h", s), w(64, dim), nil)
+			n := dim / 4
+			in := b.Linear(x, w(n, 64), nil)
+			x = b.Scan(x, x, in, in, plantest.Weight(rng, "a", tensor.F32, 1, 64, n), vector(64), b.State(plan.State{Name: "scan", Kind: plan.PerSequence, Size: n * 64}))
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
+	})
 }
 
 var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
@@ -162,8 +187,8 @@ func TestKernels(t *testing.T) {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
 	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t)}
-	var heads []*plan.Program
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil)}
+	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128} {
 		heads = append(heads, attending(t, headDim))
 	}

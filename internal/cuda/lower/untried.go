@@ -17,10 +17,16 @@ func untried(n *plan.Node) bool {
 		return false
 	}
 	switch n.Op {
-	case plan.Concat, plan.Mul, plan.Mix, plan.Temper, plan.Rescale, plan.Sparsify:
+	case plan.Concat, plan.Mul, plan.Mix, plan.Temper, plan.Rescale, plan.Sparsify, plan.HeadLinear, plan.Scan, plan.StateSpace, plan.Delta:
 		return true
 	case plan.Embed:
 		return n.Attr != nil
+	case plan.Attention:
+		return anyForm(n)
+	case plan.Experts:
+		return expertForm(n)
+	case plan.Rope:
+		return anyRotation(n)
 	}
 	return false
 }

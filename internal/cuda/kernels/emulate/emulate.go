@@ -4,7 +4,8 @@
 // mean nothing. It emulates the kernels for all devices (sm_80), not those for Hopper.
 //
 // A kernel that reads shared memory or device memory that nobody has written finds NaN. Threads
-// that wait for others that never come are an error. Every other launch runs its blocks and their
+// that wait for others that never come, accesses that are not aligned, and indices beyond arrays are
+// errors. Every other launch runs its blocks and their
 // threads in descending order, so that results that depend on an order differ.
 package emulate
 
@@ -212,7 +213,8 @@ func (g *GPU) build(family string) (string, error) {
 		fmt.Fprintf(&text, "    {\"%s %s\", [](const void *a) { machine::invoke<%s>(%[2]s, a); }},\n", family, k.name, k.arguments)
 	}
 	text.WriteString("  };\n  return machine::serve(argc, argv, kernels);\n}\n")
-	options := []string{"-x", "c++", "-", "-I.", "-std=c++20", "-O1", "-march=native", "-ffp-contract=off", "-fno-exceptions", "-fno-pie", "-no-pie", "-w", "-lm"}
+	options := []string{"-x", "c++", "-", "-I.", "-std=c++20", "-O1", "-march=native", "-ffp-contract=off", "-fno-exceptions", "-fno-pie", "-no-pie", "-w",
+		"-fsanitize=alignment,bounds", "-fsanitize-trap=all", "-lm"}
 	sum := sha256.Sum256(slices.Concat(g.texts, []byte(text.String()), []byte(strings.Join(options, " "))))
 	file := filepath.Join(g.builds, fmt.Sprintf("%s-%x", family, sum[:8]))
 	if _, err := os.Stat(file); err == nil {
@@ -247,8 +249,12 @@ func (g *GPU) launch(l *drivertest.Launch, text string) error {
 		return err
 	}
 	g.launches++
+	which := slices.IndexFunc(g.kernels[family], func(k kernel) bool { return k.name == l.Kernel })
+	if which < 0 {
+		return fmt.Errorf("layouts.txt has no kernel %s of %s: run go generate", l.Kernel, family)
+	}
 	header := [8]int32{
-		int32(slices.IndexFunc(g.kernels[family], func(k kernel) bool { return k.name == l.Kernel })), int32(l.Grid.X), int32(max(1, l.Grid.Y)), int32(max(1, l.Grid.Z)),
+		int32(which), int32(l.Grid.X), int32(max(1, l.Grid.Y)), int32(max(1, l.Grid.Z)),
 		int32(l.Block.X), int32(l.Shared), int32(g.launches % 2), int32(len(l.Params)),
 	}
 	var message bytes.Buffer
