@@ -1,11 +1,16 @@
 package cuda
 
 import (
+	"math"
 	"os"
+	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
 )
 
 // openEmulated opens a device whose kernels run on the host.
@@ -22,8 +27,48 @@ func openEmulated(t *testing.T) *Backend {
 
 // Kernels compute what operations mean: those of which the host compiles few.
 func TestEmulated(t *testing.T) {
-	plantest.Some(t, openEmulated(t), "Conv", "Elementwise", "Pick", "PickMean",
-		"Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify")
+	b := openEmulated(t)
+	plantest.Some(t, b, "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds")
+	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
+}
+
+// programsAgree checks that programs of recurrent layers and of attention in all forms compute what
+// processors compute, and that their bits do not depend on how a sequence is cut into steps.
+func programsAgree(t *testing.T, b plan.Backend) {
+	for name, p := range map[string]*plan.Program{"recurrent": recurring(t), "attention": attendingInAllForms(t)} {
+		logits := func(b plan.Backend, chunk int) [][]float32 {
+			const tokens = 70
+			r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Exe.Close() }()
+			var list []int32
+			for i := range tokens {
+				list = append(list, int32(i*7%decoderVocab))
+			}
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			return s.Logits
+		}
+		want, got := logits(cpu.New(1), 70), logits(b, 70)
+		for i, row := range logits(b, 33) {
+			if !slices.Equal(row, got[i]) {
+				t.Fatalf("%s: row %d has other bits in steps of 33", name, i)
+			}
+		}
+		for i, row := range want {
+			size, off := 0.0, 0.0
+			for j, v := range row {
+				size, off = max(size, math.Abs(float64(v))), max(off, math.Abs(float64(v-got[i][j])))
+			}
+			if !(off <= 1e-4*size) {
+				t.Errorf("%s: row %d is off by %.2g of its size", name, i, off/size)
+			}
+		}
+	}
 }
 
 // TestEmulatedSuite runs the whole suite if REALIZAR_EMULATED names a folder for compiled kernels. It

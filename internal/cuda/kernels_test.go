@@ -136,18 +136,28 @@ func rowwise(t *testing.T) *plan.Program {
 }
 
 // attendingInAllForms returns a program of attention with heads that many query heads share, few and
-// none, and with a rotation of a part of long heads.
+// none, of latent rows, values of another length, chunks and another layer, with a rotation of a part
+// of long heads and products by head.
 func attendingInAllForms(t *testing.T) *plan.Program {
 	rng := newRand()
-	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.1, rows, cols) }
 	return program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab, 64))
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
 		for _, heads := range []int{1, 4, 16} {
-			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: 288, ValueDim: 64, Scale: 1}
-			s := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 288, ValueDim: 64})
-			r := plan.RopeAttr{HeadDim: 288, First: 256, Dims: 32, Freqs: make([]float64, 16), Scale: 1}
-			y := b.Attention(b.Rope(b.Linear(x, w(heads*288, 64), nil), r), b.Linear(x, w(288, 64), nil), x, nil, s, a)
-			x = b.Linear(y, w(64, heads*64), nil)
+			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: 288, ValueDim: 64, Scale: 0.06}
+			q := b.Rope(b.Linear(x, w(heads*288, 64), nil), plan.RopeAttr{HeadDim: 288, First: 256, Dims: 32, Freqs: make([]float64, 16), Scale: 1})
+			var y plan.Value
+			if heads == 4 {
+				s := b.State(plan.State{Name: "latent", KVHeads: 1, HeadDim: 288})
+				y = b.LatentAttention(q, x, b.Linear(x, w(224, 64), nil), nil, s, a)
+				y = b.HeadLinear(y, []*tensor.Tensor{w(32, 64), w(32, 64), w(32, 64), w(32, 64)})
+			} else {
+				a.Chunk = 30 * (heads % 2)
+				s := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 288, ValueDim: 64, Chunk: a.Chunk})
+				y = b.Attention(q, b.Linear(x, w(288, 64), nil), x, nil, s, a)
+				y = b.Add(y, b.AttentionTo(q, nil, s, a))
+			}
+			x = b.Add(x, b.Linear(y, w(64, b.Cols(y)), nil))
 		}
 		h := b.Pick(x)
 		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
@@ -157,21 +167,30 @@ func attendingInAllForms(t *testing.T) *plan.Program {
 // recurring returns a program of recurrent layers with few columns and many.
 func recurring(t *testing.T) *plan.Program {
 	rng := newRand()
-	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.2, rows, cols) }
 	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
+	decays := func(shape ...int) *tensor.Tensor {
+		v := plantest.Weight(rng, "decays", tensor.F32, 0.3, shape...)
+		for i := 3; i < len(v.Data); i += 4 {
+			v.Data[i] |= 0x80 // the sign
+		}
+		return v
+	}
 	return program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab, 64))
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
 		for _, dim := range []int{32, 64} {
-			a := plan.DeltaAttr{KeyHeads: 1, Heads: 1, KeyDim: 64, ValueDim: dim, Beta: 1}
+			a := plan.DeltaAttr{KeyHeads: 1, Heads: 2, KeyDim: 64, ValueDim: dim, Beta: 1, ByChannel: dim == 32}
 			matrices, rows := a.States()
-			state, one := b.State(matrices), b.Linear(x, w(1, 64), nil)
+			state, gate := b.State(matrices), b.Linear(x, w(2*a.Gates(), 64), nil)
 			a.Rows = b.State(rows)
-			x = b.Linear(b.Delta(x, x, b.Linear(x, w(dim, 64), nil), one, one, vector(1), vector(1), state, a), w(64, dim), nil)
-			s := plan.StateSpaceAttr{Heads: 1, HeadDim: dim, Groups: 1, States: 16, A: vector(1), Skip: vector(1), StepBias: vector(1)}
-			x = b.Linear(b.StateSpace(b.Linear(x, w(s.Width(), 64), nil), b.Linear(x, w(1, 64), nil), "h", s), w(64, dim), nil)
+			y := b.Delta(x, x, b.Linear(x, w(2*dim, 64), nil), b.Linear(x, w(2, 64), nil), gate, decays(2), vector(2*a.Gates()), state, a)
+			x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
+			s := plan.StateSpaceAttr{Heads: 2, HeadDim: dim, Groups: 1, States: 16, A: decays(2), Skip: vector(2), StepBias: vector(2)}
+			y = b.StateSpace(b.Linear(x, w(s.Width(), 64), nil), b.Linear(x, w(2, 64), nil), "h", s)
+			x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
 			n := dim / 4
-			in := b.Linear(x, w(n, 64), nil)
-			x = b.Scan(x, x, in, in, plantest.Weight(rng, "a", tensor.F32, 1, 64, n), vector(64), b.State(plan.State{Name: "scan", Kind: plan.PerSequence, Size: n * 64}))
+			in, out := b.Linear(x, w(n, 64), nil), b.Linear(x, w(n, 64), nil)
+			x = b.Add(x, b.Scan(x, b.Linear(x, w(64, 64), nil), in, out, decays(64, n), vector(64), b.State(plan.State{Name: "scan", Kind: plan.PerSequence, Size: n * 64})))
 		}
 		h := b.Pick(x)
 		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
