@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
 	"github.com/realizar/realizar/internal/plan"
@@ -78,4 +79,46 @@ func TestEmulatedSuite(t *testing.T) {
 		t.Skip("REALIZAR_EMULATED names no folder")
 	}
 	plantest.All(t, openEmulated(t))
+}
+
+// TestEmulatedChecks compares each operation of models with the reference, from the device's own
+// inputs, if REALIZAR_EMULATED names a folder for compiled kernels.
+func TestEmulatedChecks(t *testing.T) {
+	if os.Getenv("REALIZAR_EMULATED") == "" {
+		t.Skip("REALIZAR_EMULATED names no folder")
+	}
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
+		"delta": plantest.DeltaModel, "states": plantest.StatesModel, "latent": plantest.LatentModel, "forms": plantest.FormsModel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const tokens = 70
+			p, most := model(t, nil), map[string]float64{}
+			b := check.Wrap(openEmulated(t), check.Options{
+				Argmax: true, Reference: tokens,
+				Seen: func(nodes []*plan.Node, drift float64) {
+					op := nodes[len(nodes)-1].Op.String()
+					most[op] = max(most[op], drift)
+				},
+				NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) { return cpu.NewReplay(p, l, 0) },
+			})
+			for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.F16}} {
+				r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, base))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list []int32
+				for i := range tokens {
+					list = append(list, int32(i*7%p.Vocab))
+				}
+				r.Add(list, 33)
+				if err := r.Run(); err != nil {
+					t.Errorf("%v cache, %v activations: %v", base.Cache, base.Activations, err)
+				}
+				if err := r.Exe.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			t.Logf("largest drifts, in parts of the bounds: %v", most)
+		})
+	}
 }
