@@ -79,8 +79,26 @@ func chosen(logits, bias []float32, a *plan.RouteAttr) []int {
 		candidates = slices.DeleteFunc(candidates, func(i int) bool { return !slices.Contains(best, i/size) })
 	}
 	order := highest(by, candidates, a.Used)
+	if a.Score == plan.SparseMixer {
+		return counted(by, order, a.Jitter)
+	}
 	slices.Sort(order)
 	return order
+}
+
+// counted returns the experts that [plan.SparseMixer] chooses, best first, each followed by those whose
+// logits count for its weight.
+func counted(logits []float64, experts []int, jitter float64) (all []int) {
+	for k, e := range experts {
+		all = append(all, e)
+		s := logits[e]
+		for i, t := range logits {
+			if !slices.Contains(experts[:k+1], i) && s-t <= 2*jitter*max(math.Abs(t), s) {
+				all = append(all, i)
+			}
+		}
+	}
+	return all
 }
 
 // highest returns the n candidates with the highest values; of equal ones the first.

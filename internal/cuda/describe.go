@@ -19,6 +19,9 @@ func (b *Backend) Kernels(p *plan.Program, lim plan.Limits) []string {
 }
 
 func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
+	if err := lower.Check(p, &lim); err != nil {
+		return nil, err
+	}
 	l := lower.NewLayout(p, &lim, false)
 	pools, _, err := lower.PlanPools(p, &lim)
 	if err != nil {

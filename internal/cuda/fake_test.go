@@ -115,12 +115,15 @@ func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
 		b.Lengths = append(b.Lengths, int32(position+n))
 		b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken})
 		for g := range b.Tables {
-			if p.Groups[g].Kind == plan.PerSequence {
-				in := int32(2 * s)
-				if position == 0 {
-					in = -1
+			if of := p.Groups[g]; of.Kind == plan.PerSequence {
+				in, out := int32(-1), int32(-1)
+				if of.Taken(position) > 0 {
+					in = int32(2 * s)
 				}
-				b.Tables[g].AddSlots(in, int32(2*s+1))
+				if of.Taken(position+n) > of.Taken(position) {
+					out = int32(2*s + 1)
+				}
+				b.Tables[g].AddSlots(in, out)
 				continue
 			}
 			var own []int32

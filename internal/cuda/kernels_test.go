@@ -32,12 +32,13 @@ func apart(t *testing.T) *plan.Program {
 	})
 }
 
-// gated returns a program whose gated unit reads a value that no norm has written.
+// gated returns a program whose gated unit reads a value that no norm has written, and which reads
+// parts of a second table.
 func gated(t *testing.T, d tensor.DType) *plan.Program {
 	rng := newRand()
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, 256) }
 	return program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab))
+		x := b.Add(b.Embed(w(decoderVocab)), b.EmbedPart(w(8), 0, 256))
 		h := b.Pick(b.GLU(b.Linear(x, w(256), nil), b.Linear(x, w(256), nil), plan.GLUAttr{Act: plan.SiLU}))
 		b.Output(h, b.Linear(h, w(decoderVocab), nil))
 	})
@@ -122,22 +123,78 @@ func growing(t *testing.T) *plan.Program {
 	})
 }
 
-// Experts that no kernel chooses are refused.
-func TestSparseMixer(t *testing.T) {
+// rowwise returns a program of the operations on rows that no other program has.
+func rowwise(t *testing.T) *plan.Program {
 	rng := newRand()
-	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }
-	p := program(t, func(b *plan.Builder) {
-		x := b.Embed(w(decoderVocab, 32))
-		list := []*tensor.Tensor{w(32, 32), w(32, 32)}
-		h := b.Pick(b.Experts(x, b.Linear(x, w(2, 32), nil), nil, plan.ExpertsAttr{
-			Route: plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SparseMixer}, Gate: list, Up: list, Down: list,
-		}))
-		b.Output(h, b.Linear(h, w(decoderVocab, 32), nil))
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 64))
+		x = b.Temper(b.Mul(x, b.Rescale(b.Sparsify(x, 1), x, 1)), plan.TemperAttr{By: 1, Every: 8})
+		h := b.Pick(b.Concat(b.Mix(x, 1, x, x), x))
+		b.Output(h, b.Linear(h, w(decoderVocab, 128), nil))
 	})
-	b, _ := openFake(t, drivertest.Options{}, Options{})
-	if _, err := b.Compile(t.Context(), p, limitsFor(p, 8, 2), nil); err == nil || !strings.Contains(err.Error(), "no kernel for experts chosen by the sparse mixer; use --device cpu") {
-		t.Errorf("SparseMixer: %v", err)
+}
+
+// attendingInAllForms returns a program of attention with heads that many query heads share, few and
+// none, of latent rows, values of another length, chunks and another layer, with a rotation of a part
+// of long heads and products by head.
+func attendingInAllForms(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
+		for _, heads := range []int{1, 4, 16} {
+			a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: 288, ValueDim: 64, Scale: 0.06}
+			q := b.Rope(b.Linear(x, w(heads*288, 64), nil), plan.RopeAttr{HeadDim: 288, First: 256, Dims: 32, Freqs: make([]float64, 16), Scale: 1})
+			var y plan.Value
+			if heads == 4 {
+				s := b.State(plan.State{Name: "latent", KVHeads: 1, HeadDim: 288})
+				y = b.LatentAttention(q, x, b.Linear(x, w(224, 64), nil), nil, s, a)
+				y = b.HeadLinear(y, []*tensor.Tensor{w(32, 64), w(32, 64), w(32, 64), w(32, 64)})
+			} else {
+				a.Chunk = 30 * (heads % 2)
+				s := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 288, ValueDim: 64, Chunk: a.Chunk})
+				y = b.Attention(q, b.Linear(x, w(288, 64), nil), x, nil, s, a)
+				y = b.Add(y, b.AttentionTo(q, nil, s, a))
+			}
+			x = b.Add(x, b.Linear(y, w(64, b.Cols(y)), nil))
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
+	})
+}
+
+// recurring returns a program of recurrent layers with few columns and many.
+func recurring(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.2, rows, cols) }
+	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
+	decays := func(shape ...int) *tensor.Tensor {
+		v := plantest.Weight(rng, "decays", tensor.F32, 0.3, shape...)
+		for i := 3; i < len(v.Data); i += 4 {
+			v.Data[i] |= 0x80 // the sign
+		}
+		return v
 	}
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
+		for _, dim := range []int{32, 64} {
+			a := plan.DeltaAttr{KeyHeads: 1, Heads: 2, KeyDim: 64, ValueDim: dim, Beta: 1, ByChannel: dim == 32}
+			matrices, rows := a.States()
+			state, gate := b.State(matrices), b.Linear(x, w(2*a.Gates(), 64), nil)
+			a.Rows = b.State(rows)
+			y := b.Delta(x, x, b.Linear(x, w(2*dim, 64), nil), b.Linear(x, w(2, 64), nil), gate, decays(2), vector(2*a.Gates()), state, a)
+			x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
+			s := plan.StateSpaceAttr{Heads: 2, HeadDim: dim, Groups: 1, States: 16, A: decays(2), Skip: vector(2), StepBias: vector(2)}
+			y = b.StateSpace(b.Linear(x, w(s.Width(), 64), nil), b.Linear(x, w(2, 64), nil), "h", s)
+			x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
+			n := dim / 4
+			in, out := b.Linear(x, w(n, 64), nil), b.Linear(x, w(n, 64), nil)
+			x = b.Add(x, b.Scan(x, b.Linear(x, w(64, 64), nil), in, out, decays(64, n), vector(64), b.State(plan.State{Name: "scan", Kind: plan.PerSequence, Size: n * 64})))
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
+	})
 }
 
 var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
@@ -148,8 +205,9 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t)}
-	var heads []*plan.Program
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil)}
+	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128} {
 		heads = append(heads, attending(t, headDim))
 	}

@@ -27,8 +27,10 @@ type Rules struct {
 	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
 	Add func(n, m *plan.Node) bool
 
-	Heads bool // attention can normalize and rotate queries and keys
-	Pick  bool // norms can pick the rows that they normalize
+	// Heads reports whether n, attention, can normalize and rotate queries and keys.
+	Heads func(n *plan.Node) bool
+
+	Pick bool // norms can pick the rows that they normalize
 }
 
 // Single returns one stage for each node.
@@ -95,7 +97,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 func (j *joiner) absorb(s *Stage) {
 	switch n := s.Nodes[0]; n.Op {
 	case plan.Attention:
-		if j.Heads && len(n.In) > 1 && !n.Attr.(plan.AttentionAttr).Latent {
+		if j.Heads != nil && len(n.In) > 1 && !n.Attr.(plan.AttentionAttr).Latent && j.Heads(n) {
 			s.Q, s.K = j.head(s.Q.In, n), j.head(s.K.In, n)
 		}
 	case plan.RMSNorm, plan.LayerNorm:

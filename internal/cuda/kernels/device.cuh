@@ -114,6 +114,11 @@ INLINE float squareRoot(float v) {
   asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
+INLINE float nearInverseRoot(float v) { // to 2 units in the last place
+  float r;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
 // 2^v to 2 units in the last place; results below the normal numbers are 0.
 INLINE float exp2Of(float v) {
   float r;
@@ -181,4 +186,31 @@ INLINE int atomicAddDevice(int *p, int v) {
   int r;
   asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(v) : "memory");
   return r;
+}
+INLINE void atomicMinDevice(int *p, int v) { asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
+
+// Memory that blocks share is added to and read where all of them see it, past the first-level
+// cache.
+INLINE void addGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+INLINE void raiseGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+INLINE int takeGlobal(s32 *p, int n) {
+  int r;
+  asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(n) : "memory");
+  return r;
+}
+INLINE u64 readGlobal(const u64 *p) {
+  u64 r;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory");
+  return r;
+}
+INLINE int readGlobal(const s32 *p) {
+  int r;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(r) : "l"(p) : "memory");
+  return r;
+}
+// read16 begins a read where it stands in the program, and leaves it whole.
+INLINE uint4 read16(const void *p) {
+  uint4 v;
+  asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
 }

@@ -43,22 +43,6 @@ struct MapArgs {
   Forms out;        // cols columns
 };
 
-// softplusOf is max(x, 0) + ln(1 + t) with t = exp(-|x|). The logarithm is 2 artanh(t / (2 + t)),
-// of whose series eight terms leave 2e-9.
-INLINE float softplusOf(float x) {
-  const float t = expOf(-within(absOf(x), 1000));
-  const float u = divide(t, 2 + t), q = u * u;
-  float s = 1.0f / 15;
-  s = fma(q, s, 1.0f / 13);
-  s = fma(q, s, 1.0f / 11);
-  s = fma(q, s, 1.0f / 9);
-  s = fma(q, s, 1.0f / 7);
-  s = fma(q, s, 1.0f / 5);
-  s = fma(q, s, 1.0f / 3);
-  s = fma(q, s, 1.0f);
-  return (x < 0 ? 0 : x) + 2 * u * s;
-}
-
 // belowOne is exp(x) - 1 for x <= 0: its series near 0, of which nine terms leave 1e-9.
 INLINE float belowOne(float x) {
   if (x < -0.5f) return expOf(within(x, 1000)) - 1;
@@ -165,8 +149,6 @@ struct FiniteArgs {
   const s32 *sequence; // [T] sequence of each row
   s32 *bad;            // [S] becomes at most 0 where a row of the sequence has a value that is not finite
 };
-
-INLINE void atomicMinDevice(int *p, int v) { asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
 
 // A vector is read by one access; the compiler splits those of a struct.
 typedef float Vector __attribute__((ext_vector_type(4)));

@@ -24,7 +24,7 @@ func TestFormatsOnHost(t *testing.T) {
 	dir := t.TempDir()
 	for to, from := range map[string]string{
 		"formats.cuh": "formats.cuh", "formats.h": "formats.h", "tile.cuh": "tile.cuh",
-		"device.cuh": "testdata/host_device.h", "half.cuh": "testdata/host_half.h", "main.cc": "testdata/formats_on_host.cc",
+		"device.cuh": "emulate/device.cuh", "half.cuh": "emulate/half.cuh", "machine.h": "emulate/machine.h", "main.cc": "testdata/formats_on_host.cc",
 	} {
 		text, err := os.ReadFile(from)
 		if err != nil {

@@ -39,3 +39,13 @@ INLINE u32 highTwice(u32 v) {
 INLINE u32 byteOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0x0400u + 0x0101u * u32(i)) & 0x00ff00ffu; }
 // smallOfEach is that of bytes below 128, whose signs fill the numbers up.
 INLINE u32 smallOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0xc480u + 0x1111u * u32(i)); }
+// scaled is bytes times their scale, each rounded once.
+INLINE uint2 scaled(u32 bytes, u16 scale) {
+  const u32 by = u32(scale) | u32(scale) << 16, v = bytes ^ 0x80808080u;
+  u32 low = __nvvm_prmt(v, 0x64646464u, 0x4140u), high = __nvvm_prmt(v, 0x64646464u, 0x4342u); // 1152 more
+  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(0x64806480u));
+  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(0x64806480u));
+  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(by));
+  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(by));
+  return uint2{low, high};
+}

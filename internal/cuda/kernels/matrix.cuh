@@ -5,7 +5,7 @@
 // reads at once, as they are or transposed. Half a chunk further a chunk begins, of which
 // lanes then read 8 bytes each beside those of the chunk before.
 #pragma once
-#include "device.cuh"
+#include "mma.cuh"
 
 INLINE u32 sharedAt(const void *p) {
   u32 r;
@@ -31,10 +31,7 @@ INLINE u32 transposed(u32 m) {
 }
 
 // addProducts adds to c [16][8] the product of a [16][16] and b [16][8], in one step.
-INLINE void addProducts(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+INLINE void addProducts(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) { addHalfProducts(c, uint4{a[0], a[1], a[2], a[3]}, b0, b1); }
 
 constexpr u32 halfOnes = 0x3c003c00u;
 

@@ -4,6 +4,7 @@
 #include "activation.cuh"
 #include "formats.cuh"
 #include "forms.cuh"
+#include "mma.cuh"
 
 constexpr int segments = 8;
 
@@ -41,14 +42,8 @@ struct LinearArgs {
 
 // multiply adds the products of a step of 16 columns to c. Those of BF16 are in bfloat16, those of all
 // other formats in float16.
-template <class F> INLINE void multiplyStep(float *c, uint4 a, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-}
-template <> METHOD void multiplyStep<BF16>(float *c, uint4 a, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-}
+template <class F> INLINE void multiplyStep(float *c, uint4 a, u32 b0, u32 b1) { addHalfProducts(c, a, b0, b1); }
+template <> METHOD void multiplyStep<BF16>(float *c, uint4 a, u32 b0, u32 b1) { addBfloatProducts(c, a, b0, b1); }
 
 // Words multiplies tiles by 8*NT rows of the input of 16 bits: first and those after it; beyond
 // count it is the last. Where there are rows, they say which one stands at each place. acc[n] are the results of rows

@@ -6,8 +6,7 @@
 // 1/sqrt(v) to about one unit in the last place: one of Newton's steps mends the
 // approximation. It makes NaN of Inf: a sum that overflowed must be seen.
 INLINE float inverseRoot(float v) {
-  float r;
-  asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+  const float r = nearInverseRoot(v);
   return fma(0.5f * r, fma(-(v * r), r, 1.0f), r);
 }
 

@@ -119,31 +119,6 @@ INLINE Scratch *scratchOf(const SampleArgs &a, int row) { return (Scratch *)(a.s
 INLINE Survey *surveysOf(Scratch *s) { return (Survey *)(s + 1); }
 INLINE Exponentials *exponentialsOf(Scratch *s, int blocks) { return (Exponentials *)(surveysOf(s) + blocks); }
 
-// Instructions. Blocks of a row share global memory alone: sums are added and read
-// where all of them see them, past the first-level cache.
-INLINE void addGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
-INLINE void raiseGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
-INLINE int takeGlobal(s32 *p, int n) {
-  int r;
-  asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(n) : "memory");
-  return r;
-}
-INLINE u64 readGlobal(const u64 *p) {
-  u64 r;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory");
-  return r;
-}
-INLINE int readGlobal(const s32 *p) {
-  int r;
-  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(r) : "l"(p) : "memory");
-  return r;
-}
-// read16 begins a read where it stands in the program, and leaves it whole.
-INLINE uint4 read16(const void *p) {
-  uint4 v;
-  asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  return v;
-}
 INLINE void syncCluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");

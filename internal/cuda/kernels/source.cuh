@@ -1,5 +1,6 @@
 // Keys and values in f16, from where they are kept.
 #pragma once
+#include "half.cuh"
 #include "head.cuh"
 #include "matrix.cuh"
 
@@ -22,16 +23,6 @@ template <class C> INLINE Row rowOf(const Pool &p, const Slot &s, bool key, int 
 }
 template <class C> INLINE Row rowOf(const Copy<C> &c, int dim) { return Row{c.numbers, reinterpret_cast<const u8 *>(c.scales), dim, 0, 2}; }
 
-// scaled is bytes times their scale, each rounded once.
-INLINE uint2 scaled(u32 bytes, u16 scale) {
-  const u32 by = u32(scale) | u32(scale) << 16, v = bytes ^ 0x80808080u;
-  u32 low = __nvvm_prmt(v, 0x64646464u, 0x4140u), high = __nvvm_prmt(v, 0x64646464u, 0x4342u); // 1152 more
-  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(0x64806480u));
-  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(0x64806480u));
-  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(by));
-  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(by));
-  return uint2{low, high};
-}
 INLINE uint4 scaled(uint2 bytes, u16 scale) {
   const uint2 low = scaled(bytes.x, scale), high = scaled(bytes.y, scale);
   return uint4{low.x, low.y, high.x, high.y};

@@ -84,13 +84,21 @@ struct EmbedArgs {
   s32 stride, cols, colTiles, pad;
 };
 
+// Of a table with other rows than the vocabulary, columns first to first+cols are read, and row 0 for
+// tokens that it lacks.
+struct EmbedPartArgs {
+  EmbedArgs embed;
+  s32 first, rows;
+};
+
 // A warp reads a tile of one token's row; grid (tiles of columns / 4, T).
-template <class F> INLINE void embedRows(const EmbedArgs &a) {
+template <class F> INLINE void embedRows(const EmbedArgs &a, int begin, int rows) {
   waitForPrevious();
   allowNext();
-  const int token = blockY(), kt = blockX() * 4 + tidX() / 32, lane = tidX() & 31;
+  const int token = blockY(), kt = begin / F::tileK + blockX() * 4 + tidX() / 32, lane = tidX() & 31;
   if (token >= *a.count || kt >= a.colTiles) return;
   int id = a.tokens[token];
+  if (rows > 0 && id >= rows) id = 0;
   if (a.from) {
     const int from = a.from[token];
     if (from >= 0) id = a.sampled[from];
@@ -110,9 +118,9 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
     if (lane / 4 != r % 8) continue;
     UNROLL for (int second = 0; second < 2; second++) {
       UNROLL for (int e = 0; e < 2; e++) {
-        const int col = kt * F::tileK + columnOf(lane & 3, step, 2 * second, e);
+        const int col = kt * F::tileK + columnOf(lane & 3, step, 2 * second, e) - begin;
         const float x = r < 8 ? v[2 * second][e] : v[2 * second + 1][e];
-        if (col < a.cols) a.y[s64(token) * a.stride + col] = a.powers ? x * a.powers[id] : x;
+        if (col >= 0 && col < a.cols) a.y[s64(token) * a.stride + col] = a.powers ? x * a.powers[id] : x;
       }
     }
   }
@@ -120,4 +128,5 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
 
 #define WEIGHTS(F)                                                                             \
   extern "C" __global__ void __launch_bounds__(128) pack(const PackArgs a) { packTiles<F>(a); } \
-  extern "C" __global__ void __launch_bounds__(128) embed(const EmbedArgs a) { embedRows<F>(a); }
+  extern "C" __global__ void __launch_bounds__(128) embed(const EmbedArgs a) { embedRows<F>(a, 0, 0); } \
+  extern "C" __global__ void __launch_bounds__(128) embedPart(const EmbedPartArgs a) { embedRows<F>(a.embed, a.first, a.rows); }

@@ -31,18 +31,19 @@ const decodeBlocks = 128
 // attention implements [plan.Attention]. It normalizes and rotates heads as they are stored.
 type attention struct{ ordinary }
 
-func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
+func (attention) writes(s *fuse.Stage) bool {
+	a := s.Node().Attr.(plan.AttentionAttr)
+	return a.Values()%32 == 0
+}
 
 func (attention) check(n *plan.Node) error {
 	switch a := n.Attr.(plan.AttentionAttr); {
-	case a.Latent:
-		return errors.New("no kernel for latent attention")
-	case a.Values() != a.HeadDim:
-		return fmt.Errorf("no kernel for values of %d elements beside keys of %d", a.Values(), a.HeadDim)
-	case a.Chunk > 0:
-		return fmt.Errorf("no kernel for attention in chunks of %d tokens", a.Chunk)
-	case len(n.In) == 1:
-		return errors.New("no kernel for attention to the keys and values of another layer")
+	case a.HeadDim > anyKeyDim || a.Values() > anyValueDim:
+		return fmt.Errorf("no kernel for heads of keys of %d values and values of %d, of which %d and %d are the most", a.HeadDim, a.Values(), anyKeyDim, anyValueDim)
+	case a.Top > 0:
+		return errors.New("no kernel for attention to chosen positions")
+	case a.Rate > 0:
+		return errors.New("no kernel for attention to compressed rows")
 	}
 	return nil
 }
@@ -53,6 +54,9 @@ func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim
 // scratch holds segments that blocks share, and tickets that identify the last block.
 func (attention) scratch(_ *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.AttentionAttr)
+	if anyForm(n) {
+		return anyScratch(&a, lim)
+	}
 	return []int{4 * headGroups(a) * blockHeads * (a.HeadDim + 2) * splitPartials, 4 * a.Heads * Power(lim.Tokens)}
 }
 
@@ -73,6 +77,9 @@ type attentionArgs struct {
 
 func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
+	if anyForm(n) {
+		return c.attendAny(s)
+	}
 	attr := n.Attr.(plan.AttentionAttr)
 	room := c.scratch(n)
 	group := c.Layout.p.States[n.State].Group

@@ -1,8 +1,6 @@
 package lower
 
 import (
-	"errors"
-
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -15,14 +13,10 @@ type embed struct{ ordinary }
 
 func (embed) writes(*fuse.Stage) bool { return false }
 
-func (embed) check(n *plan.Node) error {
-	if n.Attr != nil {
-		return errors.New("no kernel for a part of a table's rows")
-	}
-	return nil
-}
-
 func (embed) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	if a, ok := s.Node().Attr.(plan.EmbedAttr); ok {
+		return c.lookUpPart(s.Node(), a)
+	}
 	return c.lookUp(s.Node(), embedArgs{
 		tokens: c.Step.tokens, from: c.Step.from, sampled: c.Step.sampled, ids: c.Step.ids, failed: c.Step.failed, sequence: c.Step.sequence,
 	})
@@ -36,10 +30,38 @@ type embedArgs struct {
 
 // lookUp copies rows of a table to n's output. a holds the source of the row numbers.
 func (c *Compiler) lookUp(n *plan.Node, a embedArgs) ([]Launch, error) {
-	f, t := c.forms(n.Out), c.Weights.Matrices[n.Weight]
-	a.powers = c.powers(n.Weight)
-	a.w, a.count, a.y, a.stride, a.cols, a.colTiles = c.weight(n.Weight), c.count(n.Out), f.F32, f.Stride, f.Cols, int32(t.ColTiles)
+	t := c.Weights.Matrices[n.Weight]
+	c.table(n, &a)
 	return c.one(weights.Family(t.Format), "embed", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (t.ColTiles + 3) / 4, Y: sh.Tokens}
 	})
+}
+
+// table sets the table and the output of a.
+func (c *Compiler) table(n *plan.Node, a *embedArgs) {
+	f, t := c.forms(n.Out), c.Weights.Matrices[n.Weight]
+	a.powers = c.powers(n.Weight)
+	a.w, a.count, a.y, a.stride, a.cols, a.colTiles = c.weight(n.Weight), c.count(n.Out), f.F32, f.Stride, f.Cols, int32(t.ColTiles)
+}
+
+type embedPartArgs struct {
+	embed       embedArgs
+	first, rows int32
+}
+
+// lookUpPart copies parts of rows to n's output. The embedding of all tokens comes first in a
+// program, so their ids are known.
+func (c *Compiler) lookUpPart(n *plan.Node, attr plan.EmbedAttr) ([]Launch, error) {
+	t := c.Weights.Matrices[n.Weight]
+	a := embedPartArgs{embed: embedArgs{tokens: c.Step.ids}, first: int32(attr.First), rows: int32(t.Rows)}
+	c.table(n, &a.embed)
+	cols, _ := weights.TileOf(t.Format)
+	tiles := (attr.First+attr.Columns-1)/cols - attr.First/cols + 1
+	ls, err := c.one(weights.Family(t.Format), "embedPart", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: (tiles + 3) / 4, Y: sh.Tokens}
+	})
+	if err == nil {
+		ls[0].Moves = func(b *plan.Batch) int { return len(b.Tokens) * (t.RowBytes()*attr.Columns/t.Cols + c.written(n.Out)) }
+	}
+	return ls, err
 }

@@ -57,5 +57,9 @@ func (m *mixture) cached() (weights.ExpertPart, *weights.ExpertCache) {
 	if m.Weights.Experts == nil {
 		return weights.ExpertPart{}, nil
 	}
-	return m.Weights.Experts.PartOf[m.attr.Gate[0]], m.Weights.Experts
+	x, ok := m.Weights.Experts.PartOf[m.attr.Gate[0]]
+	if !ok {
+		return x, nil // matrices of heads
+	}
+	return x, m.Weights.Experts
 }

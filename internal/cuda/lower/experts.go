@@ -57,17 +57,11 @@ type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
 	switch a := n.Attr.(plan.ExpertsAttr); {
-	case len(a.Gate) > maxExperts:
-		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
-	case a.Identity > 0:
-		return errors.New("no kernel for experts whose result is their input")
-	case a.Route.Before:
-		return errors.New("no kernel for weights of experts that multiply their inputs")
-	case a.Scales != nil:
-		return errors.New("no kernel for experts with scales of their own")
+	case len(a.Gate)+a.Identity > maxExperts:
+		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate)+a.Identity, maxExperts)
 	case a.Route.Given:
 		return errors.New("no kernel for experts that a table has")
-	case a.Route.Score == plan.SparseMixer, a.Route.Score == plan.SqrtSoftplus:
+	case a.Route.Score == plan.SqrtSoftplus:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	default:
 		return checkUnit(a.GLU)
@@ -79,6 +73,9 @@ func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
 		return []kind{inFloats}
 	}
 	a := s.Node().Attr.(plan.ExpertsAttr)
+	if a.Route.Before {
+		return []kind{inFloats}
+	}
 	return []kind{arithmetic(a.Gate[0], lim), arithmetic(a.Up[0], lim)}
 }
 
@@ -204,6 +201,10 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	all = append(all, product...)
 
+	if expertForm(n) {
+		l, err := m.combineForm(s)
+		return append(all, l), err
+	}
 	a := combineArgs{
 		y: e.out, stride: to.Stride, cols: to.Cols, slots: e.slots, weights: e.weights,
 		used: int32(m.attr.Route.Used), count: c.count(n.Out), out: to,
@@ -224,8 +225,9 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
 	experts := len(m.attr.Gate)
+	routed := experts + m.attr.Identity
 	a := routeArgs{
-		logits: logits.F32, bias: m.weight(n.Bias), stride: logits.Stride, experts: int32(experts), used: int32(r.Used), score: int32(r.Score),
+		logits: logits.F32, bias: m.weight(n.Bias), stride: logits.Stride, experts: int32(routed), used: int32(r.Used), score: int32(r.Score),
 		groups: int32(r.Groups), groupsUsed: int32(r.GroupsUsed), groupTop: int32(r.GroupTop), scale: r.Scale,
 		count: m.count(n.Out), chosen: e.chosen, weights: e.weights, slots: e.slots, tokens: e.tokens,
 		active: e.active, sizes: e.sizes,
@@ -233,25 +235,40 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	if r.Normalize {
 		a.normalize = 1
 	}
-	shared := 8*(2*experts+r.Groups+r.Used) + 4*r.Used
-	route, err := m.launchShared("experts", "route", m.rows, device.Arguments(&a), 128, shared, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(m.rows)} })
+	shared := 8*(2*routed+r.Groups+r.Used) + 4*r.Used
+	family, name, args := "experts", "route", device.Arguments(&a)
+	if expertForm(n) {
+		family, name = "expertforms", "routeForm"
+		args = device.Arguments(&routeFormArgs{route: a, form: routeForm{scales: m.weight(m.attr.Scales), jitter: r.Jitter, real: int32(experts)}})
+	}
+	route, err := m.launchShared(family, name, m.rows, args, 128, shared, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(m.rows)} })
 	if err != nil {
 		return nil, err
 	}
-	g := groupArgs{chosen: a.chosen, experts: a.experts, used: a.used, count: a.count, slots: a.slots, tokens: a.tokens, active: a.active, parts: e.parts, sizes: a.sizes}
+	group, err := m.group(n)
+	if err != nil {
+		return nil, err
+	}
+	route.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * routed }
+	return []Launch{route, group}, nil
+}
+
+// group assigns slots to the tokens of each expert in steps of several tokens.
+func (m *mixture) group(n *plan.Node) (Launch, error) {
+	e, experts, used := &m.e, len(m.attr.Gate), m.attr.Route.Used
+	g := groupArgs{chosen: e.chosen, experts: int32(experts), used: int32(used), count: m.count(n.Out), slots: e.slots, tokens: e.tokens, active: e.active, parts: e.parts, sizes: e.sizes}
 	var by []Launch
 	for _, rows := range partRows {
 		g.rows = int32(rows)
 		l, err := m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
 		if err != nil {
-			return nil, err
+			return Launch{}, err
 		}
 		by = append(by, l)
 	}
 	group := oneOf(by[0].Name, by, m.part)
-	route.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * experts }
-	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * r.Used }
-	return []Launch{route, group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 })}, nil
+	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * used }
+	return group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), nil
 }
 
 // partRows are the sizes of parts in slots, which select the kernels.
@@ -308,16 +325,33 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	if err != nil {
 		return nil, out, err
 	}
+	// rows returns the rows that w is multiplied with, and whether they are those of tokens.
+	var all []Launch
+	rows := func(w *tensor.Tensor) (device.Forms, bool, error) {
+		if !m.attr.Route.Before {
+			return x, true, nil
+		}
+		l, dealt, err := m.deal(n, x, int(x.Cols), 0, arithmetic(w, m.Layout.lim))
+		all = append(all, l)
+		return dealt, false, err
+	}
 	if !unjoined(&m.attr, m.Layout.lim) {
 		a := ExpertArgs{P: [2]expertProductArgs{gate, up}, out: out, unit: unitOf(m.attr.GLU)}
-		all, err := m.product(m.attr.Gate[0], x, true, &a, true)
-		return all, out, err
+		in, ofTokens, err := rows(m.attr.Gate[0])
+		if err != nil {
+			return nil, out, err
+		}
+		ls, err := m.product(m.attr.Gate[0], in, ofTokens, &a, true)
+		return append(all, ls...), out, err
 	}
-	var all []Launch
 	for i, p := range []expertProductArgs{gate, up} {
 		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
 		a := ExpertArgs{P: [2]expertProductArgs{p}, y: e.apart[i], stride: out.Stride}
-		ls, err := m.product(w, x, true, &a, false)
+		in, ofTokens, err := rows(w)
+		if err != nil {
+			return nil, out, err
+		}
+		ls, err := m.product(w, in, ofTokens, &a, false)
 		if err != nil {
 			return nil, out, err
 		}

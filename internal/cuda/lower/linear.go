@@ -33,7 +33,8 @@ func Rules(lim *plan.Limits) fuse.Rules {
 		Add: func(n, m *plan.Node) bool {
 			return (n.Op == plan.Linear || n.Op == plan.Experts) && !activates(m)
 		},
-		Heads: true, Pick: true,
+		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
+		Pick:  true,
 	}
 }
 

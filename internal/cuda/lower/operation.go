@@ -43,7 +43,7 @@ func (ordinary) scratch(*plan.Program, *plan.Limits, *plan.Node) []int { return 
 func (ordinary) most(*plan.Node) float64                               { return 0 }
 func (ordinary) check(*plan.Node) error                                { return nil }
 
-// operations are all operations that the GPU supports.
+// operations are all operations.
 var operations = map[*plan.Op]operation{
 	plan.Embed:         embed{},
 	plan.Position:      position{},
@@ -58,6 +58,16 @@ var operations = map[*plan.Op]operation{
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Add:           add{},
+	plan.Scan:          scan{},
+	plan.StateSpace:    stateSpace{},
+	plan.Delta:         delta{},
+	plan.Concat:        concat{},
+	plan.HeadLinear:    headLinear{},
+	plan.Mul:           mul{},
+	plan.Mix:           mix{},
+	plan.Temper:        temper{},
+	plan.Rescale:       rescale{},
+	plan.Sparsify:      sparsify{},
 	plan.Pick:          pick{},
 }
 
@@ -70,6 +80,9 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 		n := &p.Nodes[i]
 		if operations[n.Op] == nil {
 			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
+		}
+		if untried(n) {
+			return fmt.Errorf("cuda: %s: no kernel for this operation has run on a GPU yet; use --device cpu", n.Where())
 		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)

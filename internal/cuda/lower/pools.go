@@ -29,12 +29,6 @@ func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err er
 		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are not a multiple of %d; use %v", l.Cache, dim, l.Cache.BlockLen(), tensor.F16)
 	}
 	for _, s := range p.States {
-		if s.Chunk > 0 || s.Exact || s.Every > 0 {
-			return nil, 0, fmt.Errorf("cuda: no kernel for states in chunks (%v); use --device cpu", s)
-		}
-		if max(s.HeadDim, s.ValueDim) > maxHeadDim {
-			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which %d is the most; use --device cpu", s.HeadDim, maxHeadDim)
-		}
 		n, err := l.PageOf(s)
 		if err != nil {
 			return nil, 0, fmt.Errorf("cuda: %w", err)

@@ -13,16 +13,19 @@ import (
 // rope implements [plan.Rope] for heads that no attention's stage rotates.
 type rope struct{ ordinary }
 
-func (rope) writes(*fuse.Stage) bool { return false }
+func (rope) writes(s *fuse.Stage) bool { return anyRotation(s.Node()) }
 
 func (rope) check(n *plan.Node) error {
-	switch r := n.Attr.(plan.RopeAttr); {
-	case r.First > 0:
-		return fmt.Errorf("no kernel for a rotation from element %d of a head on", r.First)
-	case r.Shift != 0:
+	if r := n.Attr.(plan.RopeAttr); r.Shift != 0 {
 		return fmt.Errorf("no kernel for a rotation by positions shifted by %d", r.Shift)
 	}
 	return nil
+}
+
+// anyRotation reports whether n needs the kernel for all rotations.
+func anyRotation(n *plan.Node) bool {
+	r := n.Attr.(plan.RopeAttr)
+	return r.First > 0 || r.HeadDim > maxHeadDim
 }
 
 type anglesArgs struct {
@@ -45,9 +48,9 @@ func ropes(p *plan.Program) []plan.RopeAttr {
 func ropeIndex(all []plan.RopeAttr, n *plan.Node) int {
 	a := n.Attr.(plan.RopeAttr)
 	for i := range all {
-		// The angles do not depend on the head dimension.
+		// The angles depend neither on the head dimension nor on which elements are rotated.
 		b := all[i]
-		b.HeadDim, b.Interleaved = a.HeadDim, a.Interleaved
+		b.HeadDim, b.Interleaved, b.First = a.HeadDim, a.Interleaved, a.First
 		if reflect.DeepEqual(a, b) {
 			return i
 		}
@@ -114,8 +117,20 @@ func (rope) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	in, out := c.forms(n.In[0]), c.forms(n.Out)
 	r := n.Attr.(plan.RopeAttr)
+	if anyRotation(n) {
+		a := rotateArgs{x: in.F32, stride: in.Stride, headDim: int32(r.HeadDim), first: int32(r.First), cols: in.Cols, count: c.count(n.Out), out: out}
+		a.angles, a.dims, a.interleaved = c.turned(n)
+		return c.one("rowwise", "rotate", plan.Tokens, device.Arguments(&a), 256, elementGrid(plan.Tokens, out.Stride))
+	}
 	a := turnArgs{q: in.F32, qStride: in.Stride, heads: in.Cols / int32(r.HeadDim), headDim: int32(r.HeadDim), qOut: out.F32, qOutStride: out.Stride}
 	a.qAngles, a.qDims, a.qInterleaved = c.turned(n)
 	l, err := c.turn(&a)
 	return []Launch{l}, err
+}
+
+type rotateArgs struct {
+	x, angles                                       driver.DevicePtr
+	stride, headDim, first, dims, interleaved, cols int32
+	count                                           driver.DevicePtr
+	out                                             device.Forms
 }

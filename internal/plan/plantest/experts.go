@@ -210,6 +210,10 @@ func routed(logits []float32, bias []float64, a plan.RouteAttr) (experts []int, 
 		}
 	}
 	experts, apart := ranked(choice, candidates, a.Used)
+	if a.Score == plan.SparseMixer {
+		weights, near := mixed(scores, experts, a)
+		return experts, weights, clear && apart && !near
+	}
 	return experts, weighed(scores, experts, a), clear && apart
 }
 
@@ -254,6 +258,25 @@ func weighed(scores []float64, experts []int, a plan.RouteAttr) []float64 {
 		weights[k] *= a.Scale
 	}
 	return weights
+}
+
+// mixed returns the weights of [plan.SparseMixer]. near reports that rounding may decide whether a
+// logit counts.
+func mixed(logits []float64, experts []int, a plan.RouteAttr) (weights []float64, near bool) {
+	for k, e := range experts {
+		sum, s := 0.0, logits[e]
+		for i, t := range logits {
+			if slices.Contains(experts[:k], i) {
+				continue
+			}
+			far := s - t - 2*a.Jitter*max(math.Abs(t), s)
+			if near = near || math.Abs(far) < 1e-3 && i != e; far <= 0 {
+				sum += math.Exp(t - s)
+			}
+		}
+		weights = append(weights, a.Scale/sum)
+	}
+	return weights, near
 }
 
 // ranked returns the n best of a list; of equals the earlier ones. apart reports that each is
@@ -373,8 +396,8 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 	}
 }
 
-// expertForms runs experts whose weights multiply their inputs, experts with scales, and those that a
-// table has.
+// expertForms runs experts whose weights multiply their inputs, experts with scales, identities, those
+// that a table has, and those that the sparse mixer chooses.
 func expertForms(t *testing.T, b plan.Backend) {
 	for i, m := range []mixture{
 		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 1, Score: plan.SigmoidEach, Before: true}},
@@ -386,6 +409,8 @@ func expertForms(t *testing.T, b plan.Backend) {
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 8, route: plan.RouteAttr{Used: 3, Score: plan.SqrtSoftplus, Normalize: true, Scale: 1.5}, choice: true, glu: plan.GLUAttr{Limit: 2}},
 		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 3, Score: plan.SqrtSoftplus, Normalize: true}, given: true},
 		{format: tensor.Q8_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 4, route: plan.RouteAttr{Used: 4, Score: plan.SigmoidEach}, given: true, biases: true},
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 8, route: plan.RouteAttr{Used: 2, Score: plan.SparseMixer, Jitter: 0.3}},
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 16, route: plan.RouteAttr{Used: 3, Score: plan.SparseMixer, Jitter: 0.01}},
 	} {
 		rng := newRand(uint64(400 + i))
 		m.name = fmt.Sprintf("%v, %v", m.format, m.route)

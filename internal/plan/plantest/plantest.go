@@ -19,66 +19,89 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
+// A test of the suite.
+type suiteTest struct {
+	name string
+	run  func(t *testing.T, b plan.Backend)
+}
+
+var suite = []suiteTest{
+	{"Embed", embed},
+	{"EmbedPart", embedPart},
+	{"Position", position},
+	{"Axes", axes},
+	{"Linear", linear},
+	{"HeadLinear", headLinear},
+	{"Products", products},
+	{"Derived", derived},
+	{"RMSNorm", rmsNorm},
+	{"RMSNormHeads", rmsNormHeads},
+	{"LayerNorm", layerNorm},
+	{"LayerNormHeads", layerNormHeads},
+	{"Rope", rope},
+	{"RopeEnds", ropeEnds},
+	{"Attention", attention},
+	{"Latent", latent},
+	{"Select", selected},
+	{"Sparse", sparse},
+	{"Compress", compress},
+	{"Compressed", compressed},
+	{"Connect", connect},
+	{"AttentionTo", attentionTo},
+	{"Bidirectional", bidirectional},
+	{"Conv", conv},
+	{"Scan", scan},
+	{"LRU", lru},
+	{"StateSpace", stateSpace},
+	{"Delta", delta},
+	{"Elementwise", elementwise},
+	{"Concat", concat},
+	{"Map", functions},
+	{"GLU", glus},
+	{"Mul", mul},
+	{"Temper", temper},
+	{"Mix", mix},
+	{"Rescale", rescale},
+	{"Sparsify", sparsify},
+	{"Experts", experts},
+	{"Pick", pick},
+	{"PickMean", pickMean},
+	{"Whole", whole},
+	{"SameBits", sameBits},
+	{"States", states},
+	{"HostMemory", hostMemory},
+	{"Sampling", sampling},
+	{"Choices", choices},
+	{"Masks", masks},
+	{"LateMasks", lateMasks},
+	{"NoChoice", noChoice},
+	{"Layers", layers},
+	{"Timed", timed},
+	{"Spans", spans},
+	{"Observed", observed},
+	{"NotFinite", notFinite},
+	{"NotFiniteReused", notFiniteReused},
+	{"NotFiniteExperts", notFiniteExperts},
+	{"Malformed", malformed},
+}
+
 // All runs the suite. Where long tests do not run, it takes fewer shapes, and sizes and formats in
 // fewer combinations; see package longtest.
 func All(t *testing.T, b plan.Backend) {
-	t.Run("Embed", func(t *testing.T) { embed(t, b) })
-	t.Run("EmbedPart", func(t *testing.T) { embedPart(t, b) })
-	t.Run("Position", func(t *testing.T) { position(t, b) })
-	t.Run("Axes", func(t *testing.T) { axes(t, b) })
-	t.Run("Linear", func(t *testing.T) { linear(t, b) })
-	t.Run("HeadLinear", func(t *testing.T) { headLinear(t, b) })
-	t.Run("Products", func(t *testing.T) { products(t, b) })
-	t.Run("Derived", func(t *testing.T) { derived(t, b) })
-	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
-	t.Run("RMSNormHeads", func(t *testing.T) { rmsNormHeads(t, b) })
-	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
-	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
-	t.Run("Rope", func(t *testing.T) { rope(t, b) })
-	t.Run("RopeEnds", func(t *testing.T) { ropeEnds(t, b) })
-	t.Run("Attention", func(t *testing.T) { attention(t, b) })
-	t.Run("Latent", func(t *testing.T) { latent(t, b) })
-	t.Run("Select", func(t *testing.T) { selected(t, b) })
-	t.Run("Sparse", func(t *testing.T) { sparse(t, b) })
-	t.Run("Compress", func(t *testing.T) { compress(t, b) })
-	t.Run("Compressed", func(t *testing.T) { compressed(t, b) })
-	t.Run("Connect", func(t *testing.T) { connect(t, b) })
-	t.Run("AttentionTo", func(t *testing.T) { attentionTo(t, b) })
-	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
-	t.Run("Conv", func(t *testing.T) { conv(t, b) })
-	t.Run("Scan", func(t *testing.T) { scan(t, b) })
-	t.Run("LRU", func(t *testing.T) { lru(t, b) })
-	t.Run("StateSpace", func(t *testing.T) { stateSpace(t, b) })
-	t.Run("Delta", func(t *testing.T) { delta(t, b) })
-	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
-	t.Run("Concat", func(t *testing.T) { concat(t, b) })
-	t.Run("Map", func(t *testing.T) { functions(t, b) })
-	t.Run("GLU", func(t *testing.T) { glus(t, b) })
-	t.Run("Mul", func(t *testing.T) { mul(t, b) })
-	t.Run("Temper", func(t *testing.T) { temper(t, b) })
-	t.Run("Mix", func(t *testing.T) { mix(t, b) })
-	t.Run("Rescale", func(t *testing.T) { rescale(t, b) })
-	t.Run("Sparsify", func(t *testing.T) { sparsify(t, b) })
-	t.Run("Experts", func(t *testing.T) { experts(t, b) })
-	t.Run("Pick", func(t *testing.T) { pick(t, b) })
-	t.Run("PickMean", func(t *testing.T) { pickMean(t, b) })
-	t.Run("Whole", func(t *testing.T) { whole(t, b) })
-	t.Run("SameBits", func(t *testing.T) { sameBits(t, b) })
-	t.Run("States", func(t *testing.T) { states(t, b) })
-	t.Run("HostMemory", func(t *testing.T) { hostMemory(t, b) })
-	t.Run("Sampling", func(t *testing.T) { sampling(t, b) })
-	t.Run("Choices", func(t *testing.T) { choices(t, b) })
-	t.Run("Masks", func(t *testing.T) { masks(t, b) })
-	t.Run("LateMasks", func(t *testing.T) { lateMasks(t, b) })
-	t.Run("NoChoice", func(t *testing.T) { noChoice(t, b) })
-	t.Run("Layers", func(t *testing.T) { layers(t, b) })
-	t.Run("Timed", func(t *testing.T) { timed(t, b) })
-	t.Run("Spans", func(t *testing.T) { spans(t, b) })
-	t.Run("Observed", func(t *testing.T) { observed(t, b) })
-	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
-	t.Run("NotFiniteReused", func(t *testing.T) { notFiniteReused(t, b) })
-	t.Run("NotFiniteExperts", func(t *testing.T) { notFiniteExperts(t, b) })
-	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
+	for _, c := range suite {
+		t.Run(c.name, func(t *testing.T) { c.run(t, b) })
+	}
+}
+
+// Some runs the tests of the suite with the given names.
+func Some(t *testing.T, b plan.Backend, names ...string) {
+	for _, name := range names {
+		i := slices.IndexFunc(suite, func(c suiteTest) bool { return c.name == name })
+		if i < 0 {
+			t.Fatalf("the suite has no test %s", name)
+		}
+		t.Run(name, func(t *testing.T) { suite[i].run(t, b) })
+	}
 }
 
 // Dtypes are the formats of weights that every backend must run: all of them.

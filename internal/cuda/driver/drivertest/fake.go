@@ -25,6 +25,11 @@ type Options struct {
 	// Effect, if not nil, is the effect of a kernel. at returns n bytes of device memory from
 	// address p, for reading and writing.
 	Effect func(l *Launch, at func(p uint64, n int) []byte)
+	// Run, if not nil, is called for every launch with the text of its module.
+	Run func(l *Launch, text string)
+	// Arena, if not nil, is where device memory and pinned memory lie, at their own addresses. What
+	// is allocated there is NaN.
+	Arena []byte
 }
 
 // A Device is a GPU of the fake driver.
@@ -117,7 +122,7 @@ func New(t testing.TB, options Options) *Fake {
 		current:  map[int]int{},
 		next:     0x1000,
 		objects:  map[uintptr]any{},
-		memory:   deviceMemory{next: 0x7000_0000_0000, used: make([]int, len(options.Devices))},
+		memory:   newMemory(options.Arena, len(options.Devices)),
 		host:     map[uintptr][]byte{},
 	}
 	f.opened = sync.OnceValues(func() (*driver.Driver, error) { return driver.OpenLibrary(f.Lookup) })

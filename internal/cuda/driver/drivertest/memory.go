@@ -9,11 +9,13 @@ import (
 )
 
 // deviceMemory is the memory of all devices. Its addresses are otherwise unmapped, so the host
-// faults if it follows one.
+// faults if it follows one, unless they are in an arena.
 type deviceMemory struct {
-	blocks []block // by address
-	next   uint64
-	used   []int // bytes, by device
+	arena      []byte
+	blocks     []block // by address
+	base, next uint64
+	used       []int // bytes, by device
+	pinned     int   // blocks of pinned memory in the arena
 }
 
 type block struct {
@@ -22,11 +24,35 @@ type block struct {
 	device int
 }
 
-func (m *deviceMemory) take(device, n int) uint64 {
-	start := m.next
-	m.blocks = append(m.blocks, block{start, make([]byte, n), device})
-	// An unmapped page follows every block.
+func newMemory(arena []byte, devices int) deviceMemory {
+	base := uint64(0x7000_0000_0000)
+	if arena != nil {
+		base = uint64(uintptr(unsafe.Pointer(&arena[0])))
+	}
+	return deviceMemory{arena: arena, base: base, next: base, used: make([]int, devices)}
+}
+
+// place returns n bytes and their address. Behind them are bytes that nobody has, of an unmapped page
+// if there is no arena.
+func (m *deviceMemory) place(n int) (start uint64, data []byte) {
+	if m.arena != nil && len(m.blocks) == 0 && m.pinned == 0 {
+		m.next = m.base
+	}
+	start = m.next
 	m.next += uint64(n+255)&^255 + 256
+	if m.arena == nil {
+		return start, make([]byte, n)
+	}
+	data = m.arena[start-m.base:][:n:n]
+	for i := range data {
+		data[i] = 0xff
+	}
+	return start, data
+}
+
+func (m *deviceMemory) take(device, n int) uint64 {
+	start, data := m.place(n)
+	m.blocks = append(m.blocks, block{start, data, device})
 	m.used[device] += n
 	return start
 }
@@ -49,6 +75,16 @@ func (m *deviceMemory) at(p uint64, n int) []byte {
 		}
 	}
 	return nil
+}
+
+// hostMemory returns n bytes of pinned memory.
+func (f *Fake) hostMemory(n int) []byte {
+	if f.memory.arena == nil {
+		return make([]byte, n)
+	}
+	f.memory.pinned++
+	_, data := f.memory.place(n)
+	return data
 }
 
 func (f *Fake) copyBytes(to, from func() []byte) func() driver.Code {
@@ -121,7 +157,7 @@ func (s *slot) addMemory() {
 			if code := f.notCapturing(); code != driver.Success {
 				return code
 			}
-			b := make([]byte, n)
+			b := f.hostMemory(n)
 			*out = unsafe.Pointer(&b[0])
 			f.host[uintptr(*out)] = b
 			return driver.Success
@@ -132,7 +168,9 @@ func (s *slot) addMemory() {
 			if f.host[p] == nil {
 				return driver.InvalidValue
 			}
-			delete(f.host, p)
+			if delete(f.host, p); f.memory.arena != nil {
+				f.memory.pinned--
+			}
 			return driver.Success
 		})
 	})

@@ -19,8 +19,9 @@ func (*module) kind() string { return "module" }
 // function is a kernel. It is destroyed with its module.
 type function struct {
 	name     string
-	declared int // bytes of parameters
-	shared   int // maximum shared memory of a launch, in bytes
+	text     string // of the module
+	declared int    // bytes of parameters
+	shared   int    // maximum shared memory of a launch, in bytes
 }
 
 var (
@@ -76,7 +77,7 @@ func (f *Fake) load(out *uintptr, image *byte, options []uint32, log *compilerLo
 	}
 	m := &module{map[string]uintptr{}}
 	for _, match := range all {
-		m.kernels[match[1]] = f.add(&function{name: match[1], declared: declared(match[2]), shared: 48 << 10})
+		m.kernels[match[1]] = f.add(&function{name: match[1], text: text, declared: declared(match[2]), shared: 48 << 10})
 	}
 	*out = f.add(m)
 	return driver.Success
@@ -155,6 +156,9 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 		f.work = append(f.work, Work{Stream: f.working, Launch: &l})
 		if f.options.Effect != nil {
 			f.options.Effect(&l, f.memory.at)
+		}
+		if f.options.Run != nil {
+			f.options.Run(&l, k.text)
 		}
 		return driver.Success
 	})

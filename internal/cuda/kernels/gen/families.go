@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/tensor"
@@ -28,8 +29,11 @@ var ofFormats = []struct{ name, f32, others, only string }{
 	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n", ""},
 }
 
+// A cache is a format of a KV cache: its name in names of kernels, and that in CUDA C++.
+type cache struct{ name, format string }
+
 // caches are the formats of a KV cache other than float32, by name.
-var caches = []struct{ name, format string }{{"f16", "CacheF16"}, {"q8", "CacheQ8"}}
+var caches = []cache{{"f16", "CacheF16"}, {"q8", "CacheQ8"}}
 
 // heads are the head dimensions that have attention kernels; length 0 stands for any. blocks lists
 // how many heads a block of a decode step serves with a float32 cache.
@@ -82,6 +86,9 @@ func families() ([]family, error) {
 				family{name: "attention_" + c.name + "_" + h.name, source: "#include \"attention.cuh\"\n" + attention},
 				family{name: "decode_" + c.name + "_" + h.name, source: "#include \"decode.cuh\"\n" + decode})
 		}
+	}
+	for _, c := range append(slices.Clone(caches), cache{"f32", "CacheF32"}) {
+		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)})
 	}
 	all = append(all, family{name: "attention_f32", source: "#include \"attention_floats.cuh\"\nATTENTION_FLOATS(attend)\n"})
 	return all, nil

@@ -28,14 +28,15 @@ const (
 
 func main() {
 	only := flag.String("only", "", "compile only the families whose names match this regular expression")
+	sources := flag.String("sources", "", "write the families' sources to this folder, and nothing else")
 	flag.Parse()
-	if err := run(*only); err != nil {
+	if err := run(*only, *sources); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only string) error {
+func run(only, sources string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -43,6 +44,14 @@ func run(only string) error {
 	all, err := families()
 	if err != nil {
 		return err
+	}
+	if sources != "" {
+		for _, f := range all {
+			if err := os.WriteFile(filepath.Join(sources, f.name+".cc"), []byte(f.source), 0o600); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if err := os.WriteFile("formats.h", header(), 0o644); err != nil {
 		return err

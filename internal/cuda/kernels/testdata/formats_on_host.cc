@@ -1,10 +1,10 @@
 // Makes tiles of rows of files and reads them as kernels do, on the host: what operands and lines
 // say is compared with what the rows hold. It reads, for each format, its name, its rows and
 // columns, the rows as in a file, and their values in float32; it prints what differs.
+#include "machine.h"
+namespace {
 #include "formats.cuh"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+} // namespace
 
 static int wrong = 0;
 

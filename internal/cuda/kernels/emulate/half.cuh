@@ -21,3 +21,8 @@ INLINE u32 lowTwice(u32 v) { return bytesOf(v, v, 0x1010); }
 INLINE u32 highTwice(u32 v) { return bytesOf(v, v, 0x3232); }
 INLINE u32 byteOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0x0400u + 0x0101u * u32(i)) & 0x00ff00ffu; }
 INLINE u32 smallOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0xc480u + 0x1111u * u32(i)); }
+INLINE uint2 scaled(u32 bytes, u16 scale) {
+  u32 w[2] = {};
+  for (int i = 0; i < 4; i++) w[i / 2] |= u32(floatToHalf(float(s8(bytes >> (8 * i))) * halfToFloat(scale))) << (i % 2 * 16);
+  return uint2{w[0], w[1]};
+}

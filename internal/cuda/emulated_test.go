@@ -1,0 +1,124 @@
+package cuda
+
+import (
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/check"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// openEmulated opens a device whose kernels run on the host.
+func openEmulated(t *testing.T) *Backend {
+	t.Helper()
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
+	g := emulate.Open(t)
+	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX})
+	return b
+}
+
+// Kernels compute what operations mean: those of which the host compiles few.
+func TestEmulated(t *testing.T) {
+	b := openEmulated(t)
+	plantest.Some(t, b, "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds")
+	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
+}
+
+// programsAgree checks that programs of recurrent layers and of attention in all forms compute what
+// processors compute, and that their bits do not depend on how a sequence is cut into steps.
+func programsAgree(t *testing.T, b plan.Backend) {
+	for name, p := range map[string]*plan.Program{"recurrent": recurring(t), "attention": attendingInAllForms(t)} {
+		logits := func(b plan.Backend, chunk int) [][]float32 {
+			const tokens = 70
+			r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Exe.Close() }()
+			var list []int32
+			for i := range tokens {
+				list = append(list, int32(i*7%decoderVocab))
+			}
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			return s.Logits
+		}
+		want, got := logits(cpu.New(1), 70), logits(b, 70)
+		for i, row := range logits(b, 33) {
+			if !slices.Equal(row, got[i]) {
+				t.Fatalf("%s: row %d has other bits in steps of 33", name, i)
+			}
+		}
+		for i, row := range want {
+			size, off := 0.0, 0.0
+			for j, v := range row {
+				size, off = max(size, math.Abs(float64(v))), max(off, math.Abs(float64(v-got[i][j])))
+			}
+			if !(off <= 1e-4*size) {
+				t.Errorf("%s: row %d is off by %.2g of its size", name, i, off/size)
+			}
+		}
+	}
+}
+
+// TestEmulatedSuite runs the whole suite if REALIZAR_EMULATED names a folder for compiled kernels. It
+// takes minutes, and longer if the folder is empty.
+func TestEmulatedSuite(t *testing.T) {
+	if os.Getenv("REALIZAR_EMULATED") == "" {
+		t.Skip("REALIZAR_EMULATED names no folder")
+	}
+	plantest.All(t, openEmulated(t))
+}
+
+// TestEmulatedChecks compares each operation of models with the reference, from the device's own
+// inputs, if REALIZAR_EMULATED names a folder for compiled kernels.
+func TestEmulatedChecks(t *testing.T) {
+	if os.Getenv("REALIZAR_EMULATED") == "" {
+		t.Skip("REALIZAR_EMULATED names no folder")
+	}
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
+		"delta": plantest.DeltaModel, "states": plantest.StatesModel, "latent": plantest.LatentModel, "forms": plantest.FormsModel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const tokens = 70
+			p, most := model(t, nil), map[string]float64{}
+			b := check.Wrap(openEmulated(t), check.Options{
+				Argmax: true, Reference: tokens,
+				Seen: func(nodes []*plan.Node, drift float64) {
+					op := nodes[len(nodes)-1].Op.String()
+					most[op] = max(most[op], drift)
+				},
+				NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) { return cpu.NewReplay(p, l, 0) },
+			})
+			for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.F16}} {
+				r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, base))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list []int32
+				for i := range tokens {
+					list = append(list, int32(i*7%p.Vocab))
+				}
+				r.Add(list, 33)
+				if err := r.Run(); err != nil {
+					t.Errorf("%v cache, %v activations: %v", base.Cache, base.Activations, err)
+				}
+				if err := r.Exe.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			t.Logf("largest drifts, in parts of the bounds: %v", most)
+		})
+	}
+}

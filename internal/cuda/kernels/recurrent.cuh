@@ -1,0 +1,30 @@
+// What recurrent layers have in common, see plan.RecurrentChunk: a state of each sequence at
+// multiples of 64 tokens, and the rows since then.
+#pragma once
+#include "activation.cuh"
+#include "forms.cuh"
+#include "kv.cuh"
+#include "slots.cuh"
+
+constexpr int chunkTokens = 64;
+constexpr int recurrentThreads = 256;
+
+// A RowsPool is the pages of an exact state: pageTokens rows of width numbers each.
+struct RowsPool {
+  u8 *base;
+  s64 apart; // bytes from a page to the next
+  s32 pageTokens;
+  s32 width;
+};
+
+INLINE float *rowAt(const RowsPool &p, const Table &t, int shift, int position) {
+  const int page = position / p.pageTokens;
+  return reinterpret_cast<float *>(p.base + t.pages[shift + page] * p.apart) + s64(position - page * p.pageTokens) * p.width;
+}
+
+// storeColumn writes column col of a row, of which the lanes of a warp have 32 side by side, if
+// whole, from a multiple of 32 on.
+INLINE void storeColumn(const Forms &out, int row, int col, bool whole, float v) {
+  if (whole) storeBlock(out, row, col / 32, tidX() % 32, v);
+  else out.f32[s64(row) * out.stride + col] = v;
+}
