@@ -120,7 +120,7 @@ func (e *Engine) newRun(r *Request) *run {
 			s.constraint = &constraint{Constraint: r.Constrain(i), mask: make([]uint32, (vocab+31)/32)}
 		}
 		if e.drafts > 0 && r.Tokens > 1 && r.Drafts >= 0 && !r.Trace {
-			s.draft.proposer, s.draft.odds = e.config.Drafts.New(r), e.odds
+			s.draft.proposer = e.config.Drafts.New(r)
 		}
 		w.answers = append(w.answers, s)
 	}
@@ -197,6 +197,7 @@ func (e *Engine) enter(w *run) error {
 		return ErrClosed
 	}
 	for _, s := range w.answers {
+		s.draft.odds = e.odds
 		e.queue.enter(s)
 	}
 	e.work.Signal()
