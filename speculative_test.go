@@ -41,7 +41,7 @@ func TestSpeculativeAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer m.Close()
-				n := longtest.Cases(1024, 128)
+				n := longtest.Cases(384, 128)
 				for begin := 0; begin < n; begin += 64 {
 					var all sync.WaitGroup
 					for i := begin; i < begin+64; i++ {
