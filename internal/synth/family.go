@@ -66,7 +66,7 @@ func deltaNet(l *layout, i int) {
 	l.vector(i, block(i)+"ssm_a", -0.5, 0.05, d.Values)
 	l.vector(i, block(i)+"ssm_dt.bias", -2, 0.3, d.Values)
 	l.norm(i, block(i)+"ssm_norm", d.ValueDim)
-	l.matrix(other, i, block(i)+"ssm_out", s.Hidden, values, l.fromMixer)
+	l.matrix(other, i, block(i)+"ssm_out", s.Hidden, values, l.fromFFN) // its inputs are normalized, and no averages
 }
 
 func deltaKeys(s *Shape) map[string]any {

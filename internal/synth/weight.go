@@ -117,9 +117,9 @@ func (l *layout) attention(i int) {
 			l.vector(i, block(i)+name+".bias", 0, 0.1, rows)
 		}
 	}
-	queries := q
-	if s.OutGate {
-		queries = 2 * q
+	queries, length := q, l.fromMixer
+	if s.OutGate { // which halves the result
+		queries, length = 2*q, 2*l.fromMixer
 	}
 	projection(attnQ, "attn_q", queries)
 	projection(attnK, "attn_k", kv)
@@ -128,7 +128,7 @@ func (l *layout) attention(i int) {
 		l.norm(i, block(i)+"attn_q_norm", s.HeadDim)
 		l.norm(i, block(i)+"attn_k_norm", s.HeadDim)
 	}
-	l.matrix(attnOutput, i, block(i)+"attn_output", s.Hidden, q, l.fromMixer)
+	l.matrix(attnOutput, i, block(i)+"attn_output", s.Hidden, q, length)
 }
 
 // feedForward adds a layer's experts, or its feed-forward layer.
