@@ -184,10 +184,10 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	return nil
 }
 
-// maybePrompt adds to err that the argument for the model may be the prompt.
+// maybePrompt replaces err if the argument for the model is probably the prompt.
 func (c *runCommand) maybePrompt(err error) error {
 	if c.Prompt == nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(c.Model, ' ') {
-		return fmt.Errorf("%w; the model comes before the prompt: realizar run %s %q", err, demo.Name, c.Model)
+		return fmt.Errorf("%q is not a file or a name of a model; the model comes before the prompt: realizar run %s %q", c.Model, demo.Name, c.Model)
 	}
 	return err
 }

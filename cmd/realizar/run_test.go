@@ -365,6 +365,6 @@ func TestRunWithoutModel(t *testing.T) {
 	if r := realizarRun(t, "run", "demo", "What is 12 + 30?"); r.stderr != "" || !strings.Contains(r.stdout, "42") {
 		t.Errorf("demo: %q, %q", r.stdout, r.stderr)
 	}
-	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "there is no file", `realizar run demo "What is 12 + 30?"`)
+	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "is not a file or a name of a model", `realizar run demo "What is 12 + 30?"`)
 	fails(t, realizarRun(t, "run", "demo"), 2, "there is no prompt: standard input is empty", "realizar run --help")
 }

@@ -19,8 +19,8 @@ import (
 
 // synthCommand is `realizar synth`.
 type synthCommand struct {
-	Shape string `arg:"" help:"The model to resemble, as listed above."`
-	Quant string `arg:"" help:"The mix of formats to store its weights in, as listed above."`
+	Shape string `arg:"" help:"The model to resemble, as listed below."`
+	Quant string `arg:"" help:"The mix of formats to store its weights in, as listed below."`
 	Out   string `arg:"" help:"The GGUF file to write."`
 	Seed  uint64 `default:"1" placeholder:"N" help:"Chooses the weights. Default: 1."`
 	Force bool   `help:"Replace OUT if it is there."`

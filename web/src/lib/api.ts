@@ -17,7 +17,7 @@ export function address(path: string): URL {
   return new URL('.' + path, document.baseURI.split('#')[0]);
 }
 
-/** Asks the server; an answer that is no success is an APIError. */
+/** Asks the server; an answer other than success is an APIError. */
 export async function ask(path: string, body?: unknown, options: { signal?: AbortSignal; headers?: Record<string, string> } = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   if (key.value) headers.set('Authorization', `Bearer ${key.value}`);

@@ -27,7 +27,7 @@ export function parse(text: string): Whole[] {
   } catch (error) {
     throw new Error(`The file is not JSON: ${(error as Error).message}`);
   }
-  const file = object(root, 'the file');
+  const file = object(root, 'the outermost value');
   if (file.format !== format) throw new Error('The file has no conversations that were exported here.');
   if (file.version !== 1) throw new Error(`The file is of version ${String(file.version)}; this page reads version 1.`);
   return list(file.conversations, 'conversations').map(whole);
@@ -113,21 +113,21 @@ function figuresOf(from: Record<string, unknown>): Figures {
 }
 
 function object(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`In the file ${what} is no object.`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`In the file, ${what} is not an object.`);
   return value as Record<string, unknown>;
 }
 
 function list(value: unknown, what: string): unknown[] {
-  if (!Array.isArray(value)) throw new Error(`In the file ${what} is no list.`);
+  if (!Array.isArray(value)) throw new Error(`In the file, ${what} is not a list.`);
   return value;
 }
 
 function string(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new Error(`In the file ${what} is no text.`);
+  if (typeof value !== 'string') throw new Error(`In the file, ${what} is not a text.`);
   return value;
 }
 
 function number(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`In the file ${what} is no number.`);
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`In the file, ${what} is not a number.`);
   return value;
 }

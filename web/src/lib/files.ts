@@ -2,7 +2,7 @@ import type { TextFile } from './types';
 
 const most = 1 << 20; // bytes of a file
 
-/** The texts of files. Throws where one is no text or too large. */
+/** The texts of files. Throws where one is not a text, or is too large. */
 export async function readTexts(files: Iterable<File>): Promise<TextFile[]> {
   return Promise.all([...files].map(readText));
 }
@@ -13,9 +13,9 @@ async function readText(file: File): Promise<TextFile> {
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw new Error(`${file.name} is no text in UTF-8.`);
+    throw new Error(`${file.name} is not a text in UTF-8.`);
   }
-  if (text.includes('\0')) throw new Error(`${file.name} is no text.`);
+  if (text.includes('\0')) throw new Error(`${file.name} is not a text.`);
   return { name: file.name, text };
 }
 

@@ -40,7 +40,7 @@ export const numberSettings: NumberSetting[] = [
   { key: 'maxTokens', field: 'max_tokens', label: 'Most tokens', help: 'of an answer', min: 1, step: 1 },
 ];
 
-/** The fields of a request that settings stand for. Throws where a text is no JSON. */
+/** The fields of a request that settings stand for. Throws where a text is not JSON. */
 export function fieldsOf(settings: Settings): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const { key, field } of numberSettings) {
