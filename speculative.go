@@ -70,9 +70,8 @@ func (c *constraint) Ahead(draft []int32, force bool, masks [][]uint32) (n int, 
 		draft = draft[:max(0, min(left-1, len(draft)))]
 	}
 	before := c.grammar.size()
-	if n, err = c.foresee(draft, force, masks); err == nil {
-		err = c.account.Reserve(max(0, c.grammar.size()-before))
-	}
+	n = c.foresee(draft, force, masks)
+	err = c.account.Reserve(max(0, c.grammar.size()-before))
 	if c.bound {
 		keptGrammars.grew(c.grammar)
 	}
@@ -80,7 +79,7 @@ func (c *constraint) Ahead(draft []int32, force bool, masks [][]uint32) (n int, 
 }
 
 // foresee implements Ahead without accounting for memory.
-func (c *constraint) foresee(draft []int32, force bool, masks [][]uint32) (n int, err error) {
+func (c *constraint) foresee(draft []int32, force bool, masks [][]uint32) (n int) {
 	state := c.state
 	for i, id := range draft {
 		if !c.bound {
@@ -91,11 +90,11 @@ func (c *constraint) foresee(draft []int32, force bool, masks [][]uint32) (n int
 		}
 		next, ok := state.Token(c.vocabulary, id)
 		if !ok { // also for the answer's end, after which nothing follows
-			return i, nil
+			return i
 		}
 		if state = next; force && len(c.certain(state)) > 0 || state.Mask(c.vocabulary, masks[i]) != nil {
-			return i, nil
+			return i
 		}
 	}
-	return len(draft), nil
+	return len(draft)
 }

@@ -103,7 +103,7 @@ func (c *runCommand) Validate() error {
 	if err := c.generationFlags.Validate(); err != nil {
 		return err
 	}
-	if err := c.speculativeFlags.check(); err != nil {
+	if err := c.validSpeculative(); err != nil {
 		return err
 	}
 	return c.modelFlags.Validate()
@@ -150,7 +150,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	c.Model = path
 	begun := time.Now()
 	o := c.options()
-	c.speculativeFlags.apply(&o)
+	c.setSpeculative(&o)
 	t.watch(&o)
 	m, err := a.openWith(a.ctx, c.Model, o)
 	if err != nil {

@@ -166,7 +166,7 @@ func (c *serveCommand) check() error {
 			return &flagError{flag: "served-model-name", err: errors.New("the name is empty")}
 		}
 	}
-	if err := c.speculativeFlags.check(); err != nil {
+	if err := c.validSpeculative(); err != nil {
 		return err
 	}
 	return c.modelFlags.Validate()

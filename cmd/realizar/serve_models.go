@@ -103,7 +103,7 @@ func (l *modelLoader) with(list []servedModel) *modelLoader {
 // options returns the options of m, for several answers at a time.
 func (m *servedModel) options() realizar.Options {
 	o := m.modelFlags.options()
-	m.speculativeFlags.apply(&o)
+	m.setSpeculative(&o)
 	o.Parallel, o.TargetITL = cmp.Or(m.Parallel, severalParallel), m.TargetITL
 	return o
 }

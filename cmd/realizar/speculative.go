@@ -12,8 +12,8 @@ type speculativeFlags struct {
 	SpeculativeTokens int    `default:"0" placeholder:"N" group:"model" help:"Propose N tokens in each step. Default: as many as pay, by measured times."`
 }
 
-// check returns an error for an invalid value.
-func (f *speculativeFlags) check() error { return checkSpeculative(f.SpeculativeTokens) }
+// validSpeculative returns an error for an invalid value.
+func (f *speculativeFlags) validSpeculative() error { return checkSpeculative(f.SpeculativeTokens) }
 
 // checkSpeculative returns an error for an invalid --speculative-tokens.
 func checkSpeculative(n int) error {
@@ -23,8 +23,8 @@ func checkSpeculative(n int) error {
 	return nil
 }
 
-// apply sets the options that the flags select.
-func (f *speculativeFlags) apply(o *realizar.Options) {
+// setSpeculative sets the options that the flags select.
+func (f *speculativeFlags) setSpeculative(o *realizar.Options) {
 	o.Speculative, _ = realizar.ParseSpeculative(f.Speculative) // the parser knows the values
 	o.SpeculativeTokens = f.SpeculativeTokens
 }

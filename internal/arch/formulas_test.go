@@ -93,7 +93,6 @@ func both(x, y [][]float64, g func(a, b float64) float64) [][]float64 {
 func plus(a, b float64) float64        { return a + b }
 func sigmoid(x float64) float64        { return 1 / (1 + math.Exp(-x)) }
 func siluOf(x float64) float64         { return x * sigmoid(x) }
-func siluTimes(a, b float64) float64   { return siluOf(a) * b }
 func sigmoidGate(a, b float64) float64 { return sigmoid(a) * b }
 
 func dotOf(x, y []float64) float64 {

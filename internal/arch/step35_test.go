@@ -93,7 +93,7 @@ func stepExperts(f formulas, at string, x []float64) []float64 {
 	}
 	for _, e := range best(choice, 2) {
 		of := func(name string, rows int) [][]float64 {
-			return f.rows("%smoe.%s_proj.weight", at, name)[e*rows:][:rows]
+			return f.rows("%s.%s_proj.weight", at+"moe", name)[e*rows:][:rows]
 		}
 		for j, v := range clamped(of("gate", 8), of("up", 8), of("down", 16), 0.05) {
 			y[j] += 3 * p[e] / total * v

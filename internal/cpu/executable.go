@@ -308,8 +308,8 @@ func (s *step) row(sampler *sample.Sampler, i int) error {
 	if !e.tier.vector.finite(logits) {
 		return plan.ErrNotFinite
 	}
-	if row.Want&plan.WantToken == 0 || e.failed.err[e.seq[row.Token]] != nil {
-		return nil
+	if failed := e.failed.err[e.seq[row.Token]]; failed != nil || row.Want&plan.WantToken == 0 {
+		return failed
 	}
 	last := int32(-1) // token that the row's adjustments do not count yet
 	if s.Batch.From != nil && s.Batch.From[row.Token] >= 0 {
