@@ -170,7 +170,7 @@ type ggufTensor struct {
 func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
 	// n was checked against the whole file, but the metadata may have taken most of it.
 	if most := (len(r.data) - r.pos) / ggufMinTensor; n > most {
-		return nil, r.malformed(r.pos, "%d tensors, but the file has room for %d", n, most)
+		return nil, r.cut(r.pos, "%d tensors, but the file has room for %d", n, most)
 	}
 	var infos []ggufTensor
 	seen := make(map[string]struct{})
@@ -259,7 +259,7 @@ func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor,
 			return nil, r.malformed(t.at, "data offset %d is not a multiple of the alignment %d", t.offset, alignment)
 		}
 		if t.offset > room || uint64(t.size) > room-t.offset {
-			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file; it is probably an incomplete download",
+			return nil, r.cut(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file",
 				t.size, t.offset, room)
 		}
 		if i > 0 {
@@ -291,7 +291,7 @@ func sizeOf(d tensor.DType, shape []int) (int, error) {
 // take returns the next n bytes and moves past them.
 func (r *ggufReader) take(n int, what string) ([]byte, error) {
 	if left := len(r.data) - r.pos; n > left {
-		return nil, r.malformed(r.pos, "the file ends within %s: %d bytes needed, %d left", what, n, left)
+		return nil, r.cut(r.pos, "the file ends within %s: %d bytes needed, %d left", what, n, left)
 	}
 	b := r.data[r.pos : r.pos+n]
 	r.pos += n
@@ -322,7 +322,7 @@ func (r *ggufReader) count(size int, what string) (int, error) {
 		return 0, err
 	}
 	if most := uint64((len(r.data) - r.pos) / size); n > most {
-		return 0, r.malformed(r.pos-8, "%d %s, but the file has room for %d", n, what, most)
+		return 0, r.cut(r.pos-8, "%d %s, but the file has room for %d", n, what, most)
 	}
 	return int(n), nil
 }
@@ -351,6 +351,14 @@ func (r *ggufReader) charge(at int, n int64) error {
 
 func (r *ggufReader) malformed(at int, format string, args ...any) error {
 	return r.error(ErrFormat, at, format, args...)
+}
+
+// incomplete ends the message for a file that is shorter than it says.
+const incomplete = "; it is probably an incomplete download"
+
+// cut returns an error for a file that is shorter than it says.
+func (r *ggufReader) cut(at int, format string, args ...any) error {
+	return r.malformed(at, format+incomplete, args...)
 }
 
 func (r *ggufReader) unsupported(at int, format string, args ...any) error {

@@ -136,7 +136,8 @@ func TestTruncatedShard(t *testing.T) {
 }
 
 // truncateAnywhere truncates the file at path at every byte and opens the model. The error must
-// name that file. opened defaults to path.
+// name that file and, if a header begins, say that the download is incomplete. opened
+// defaults to path.
 func truncateAnywhere(t *testing.T, path, opened string, data []byte, complete int) {
 	t.Helper()
 	for n := range len(data) + 1 {
@@ -149,6 +150,8 @@ func truncateAnywhere(t *testing.T, path, opened string, data []byte, complete i
 			t.Errorf("%s: no error for the first %d of %d bytes", path, n, complete)
 		case n < complete && !strings.Contains(err.Error(), path):
 			t.Errorf("%s: the first %d bytes: error %q names another file", path, n, err)
+		case n > 8 && n < complete && filepath.Ext(path) != ".json" && !strings.Contains(err.Error(), "incomplete download"):
+			t.Errorf("%s: the first %d bytes: error %q does not say that the download is incomplete", path, n, err)
 		case n == len(data) && err != nil:
 			t.Errorf("%s: %v", path, err)
 		}

@@ -173,7 +173,7 @@ func detect(path string, data []byte) (Format, error) {
 	}
 	// The file's name claims safetensors: report what is missing.
 	if filepath.Ext(path) == ".safetensors" && !bytes.HasPrefix(data, []byte(lfsPointer)) {
-		problem := fmt.Sprintf("the file ends after %d bytes, before its header", len(data))
+		problem := fmt.Sprintf("the file ends after %d bytes, before its header"+incomplete, len(data))
 		if len(data) > safetensorsPrefix {
 			problem = fmt.Sprintf("a header of %d bytes that begins with %q instead of '{'",
 				binary.LittleEndian.Uint64(data), data[safetensorsPrefix])

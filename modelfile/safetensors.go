@@ -42,14 +42,17 @@ type safetensorsEntry struct {
 func readSafetensors(file string, data []byte, memory *allowance) ([]*tensor.Tensor, error) {
 	if len(data) < safetensorsPrefix {
 		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
-			Problem: fmt.Sprintf("the file ends after %d of the %d bytes of the header's length", len(data), safetensorsPrefix)}
+			Problem: fmt.Sprintf("the file ends after %d of the %d bytes of the header's length"+incomplete, len(data), safetensorsPrefix)}
 	}
 	n := binary.LittleEndian.Uint64(data)
 	body := data[safetensorsPrefix:]
-	if n > safetensorsMaxHeader || n > uint64(len(body)) {
+	if n > safetensorsMaxHeader {
 		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
-			Problem: fmt.Sprintf("a header of %d bytes, but %d bytes follow in the file and %d are allowed",
-				n, len(body), safetensorsMaxHeader)}
+			Problem: fmt.Sprintf("a header of %d bytes, more than %d", n, safetensorsMaxHeader)}
+	}
+	if n > uint64(len(body)) {
+		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
+			Problem: fmt.Sprintf("a header of %d bytes, but %d bytes follow in the file"+incomplete, n, len(body))}
 	}
 	r := &safetensorsReader{
 		scanner: jsonScanner{file: file, data: body[:n], base: safetensorsPrefix, memory: memory},
@@ -263,8 +266,11 @@ func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor,
 		if err != nil {
 			return nil, r.malformed(e.name, e.at, "%v", err)
 		}
-		if e.begin > e.end || e.end > len(r.data) {
-			return nil, r.malformed(e.name, e.at, "data_offsets %d to %d in %d bytes of data", e.begin, e.end, len(r.data))
+		if e.begin > e.end {
+			return nil, r.malformed(e.name, e.at, "data_offsets %d to %d", e.begin, e.end)
+		}
+		if e.end > len(r.data) {
+			return nil, r.malformed(e.name, e.at, "data_offsets %d to %d in %d bytes of data"+incomplete, e.begin, e.end, len(r.data))
 		}
 		if e.end-e.begin != size {
 			return nil, r.malformed(e.name, e.at, "%v %v takes %d bytes, but data_offsets %d to %d give it %d",

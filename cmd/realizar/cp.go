@@ -20,6 +20,8 @@ type cpCommand struct {
 func (*cpCommand) Help() string {
 	return `cp gives a model another name, or copies its files.
 
+Examples:
+
     realizar cp hf:org/repo:Q4_K_M small                  the short name small means that model
     realizar cp ./model.gguf oci://registry.example/m:1   the model has that name here; realizar push gives it to the registry
     realizar cp hf:org/repo:Q4_K_M ./folder/              its files are copied to the folder, checked on their way

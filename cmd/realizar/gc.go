@@ -16,7 +16,12 @@ type gcCommand struct {
 func (*gcCommand) Help() string {
 	return `gc removes files that no model has: parts of downloads that were broken off, and files of the hub's cache and of realizar's
 folder that no version and no name leads to. What is being pulled is left alone, and so is what other tools have put into
-the hub's cache within the last hour.`
+the hub's cache within the last hour.
+
+Examples:
+
+    realizar gc
+    realizar gc --dry-run`
 }
 
 // Run removes the garbage.

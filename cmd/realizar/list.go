@@ -23,7 +23,12 @@ type listCommand struct {
 // Help is shown below the command's line.
 func (*listCommand) Help() string {
 	return `list has every model that a name leads to: those of the hub's cache, whoever fetched them, of Ollama, and of realizar.
-Memory is what the model takes on the device that run would choose, with its weights, for one answer.`
+Memory is what the model takes on the device that run would choose, with its weights, for one answer.
+
+Examples:
+
+    realizar list
+    realizar list --json`
 }
 
 // A listedModel is a model in the output of list and show.

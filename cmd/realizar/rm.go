@@ -20,7 +20,12 @@ type rmCommand struct {
 // Help is shown below the command's line.
 func (*rmCommand) Help() string {
 	return `rm removes models, and the files that no other model has. On a terminal it asks before; elsewhere it wants --yes. Models of
-the hub's cache are removed for all tools that use it. Ollama's are Ollama's to remove.`
+the hub's cache are removed for all tools that use it. Ollama's are Ollama's to remove.
+
+Examples:
+
+    realizar rm hf:org/repo:Q4_K_M
+    realizar rm small --yes`
 }
 
 // Run removes the models.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A lineHandler writes the server's log for a person at a terminal. A request is a line of up to 80
-// columns: time, method, path, status, duration, tokens and speed.
+// A lineHandler writes the server's log for a person at a terminal, in up to 80 columns. A request
+// is a line: time, method, path, status, duration, tokens and speed. Other messages wrap.
 type lineHandler struct {
 	mu  *sync.Mutex
 	out io.Writer
@@ -33,15 +33,16 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 		rest = append(rest, a.Key+"="+a.Value.String())
 		return true
 	})
-	line := r.Time.Format(time.TimeOnly) + " "
+	at := r.Time.Format(time.TimeOnly) + " "
+	var lines []string
 	if r.Message == "request" {
-		line += requestLine(fields)
+		lines = []string{at + strings.ReplaceAll(printable(requestLine(fields)), "\n", " ")}
 	} else {
-		line += strings.Join(append([]string{r.Message}, rest...), " ")
+		lines = hanging(at, printable(strings.Join(append([]string{r.Message}, rest...), " ")), len(at), 80)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, err := io.WriteString(h.out, strings.ReplaceAll(printable(line), "\n", " ")+"\n")
+	_, err := io.WriteString(h.out, strings.Join(lines, "\n")+"\n")
 	return err
 }
 

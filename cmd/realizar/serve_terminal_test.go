@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRequestLines checks that the lines of requests fit 80 columns and have the speed of the
-// answer.
+// TestRequestLines checks that the lines fit 80 columns, and that those of requests have the speed
+// of the answer.
 func TestRequestLines(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newLineHandler(&out))
@@ -19,9 +19,12 @@ func TestRequestLines(t *testing.T) {
 	log.Info("request", append(common, "status", 404, slog.Duration("duration", 226*time.Microsecond), "error", "model_not_found: model")...)
 	log.Debug("request", common...)
 	log.Error("the model fails", "error", errors.New("two\nlines"))
+	log.Info("limits", "memory", "23.5 GiB", "free", "22.5 GiB", "limit", "the machine", "model", "69.7 MiB", "requests", "4.0 GiB")
 	want := `POST /v1/chat/completions 200 1234 ms  1900 + 101 tokens, 50 tok/s
 POST /v1/chat/completions 404 226 us  model_not_found: model
 the model fails error=two lines
+limits memory=23.5 GiB free=22.5 GiB limit=the machine model=69.7 MiB
+requests=4.0 GiB
 `
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {

@@ -18,7 +18,12 @@ type showCommand struct {
 // Help is shown below the command's line.
 func (*showCommand) Help() string {
 	return `show has what is known of a model that realizar keeps: its files and their digests, where they lie, what it is, and what
-memory it takes here. realizar inspect looks deeper, and at files of any place.`
+memory it takes here. realizar inspect looks deeper, and at files of any place.
+
+Examples:
+
+    realizar show hf:org/repo:Q4_K_M
+    realizar show small --json`
 }
 
 // A shownFile is a file in the output of show.

@@ -15,7 +15,12 @@ type verifyCommand struct {
 // Help is shown below the command's line.
 func (*verifyCommand) Help() string {
 	return `verify reads all bytes of models again and compares them with the digests that they were fetched by. A file that is damaged
-is named, and the exit code is 1.`
+is named, and the exit code is 1.
+
+Examples:
+
+    realizar verify hf:org/repo:Q4_K_M
+    realizar verify`
 }
 
 // errDamaged reports that files, which were listed, are damaged.
