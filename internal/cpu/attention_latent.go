@@ -54,3 +54,12 @@ func (t *tier) rowLoader(d tensor.DType) rowLoader {
 		convert(x, block[:len(x)/cacheBlock*size])
 	}
 }
+
+// summed returns how many columns of values are summed. A Q8_0 cache has only whole units of them:
+// what follows the values of a latent row is summed too, and not read.
+func (j *attentionJob) summed() int {
+	if j.pool.dtype == tensor.Q8_0 {
+		return j.width
+	}
+	return j.values
+}

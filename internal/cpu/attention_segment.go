@@ -147,7 +147,7 @@ func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, t
 		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {
 			d.at.next, _, _ = tl.past.slot(pos, g).key()
 		}
-		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.values)
+		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.summed())
 	}
 }
 

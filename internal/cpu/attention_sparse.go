@@ -80,7 +80,7 @@ func (j *attentionJob) listedSegment(d *attentionDesk, tl *tile, g, s int, part 
 			m = run(list[i:])
 		}
 		d.at.values(&tl.rows, g, row(i), row(i)+m)
-		j.weighted(part.sum, d.score[i:], j.group, j.width, &d.at, j.values)
+		j.weighted(part.sum, d.score[i:], j.group, j.width, &d.at, j.summed())
 	}
 	return 0, 1
 }
