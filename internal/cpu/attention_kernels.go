@@ -10,8 +10,8 @@ const (
 	// scoreStride is the distance of two rows of scores: a segment, plus what whole registers write
 	// beyond it.
 	scoreStride = contextSegment + 16
-	// headUnit is the multiple to which rows of sums are rounded up, in values: a block of a Q8_0 cache.
-	headUnit = 32
+	// headUnit is the multiple to which rows of sums are rounded up, in values.
+	headUnit = 16
 )
 
 // A stretch is n consecutive positions in one page, for one head: keys or values.

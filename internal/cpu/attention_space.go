@@ -26,7 +26,9 @@ func tileTokens(a *plan.AttentionAttr) int {
 }
 
 // headWidth returns the length of a head's value rounded up to what kernels write.
-func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
+func headWidth(a *plan.AttentionAttr) int {
+	return (a.Values() + cacheBlock - 1) / cacheBlock * cacheBlock
+}
 
 // softSums are the rows of a partial softmax: total is the sum of exp(score - top), and sum the sum
 // of the values with these weights.
