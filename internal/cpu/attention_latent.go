@@ -55,8 +55,8 @@ func (t *tier) rowLoader(d tensor.DType) rowLoader {
 	}
 }
 
-// summed returns how many columns of values are summed. A Q8_0 cache has only whole units of them:
-// what follows the values of a latent row is summed too, and not read.
+// summed returns how many columns of values are summed. Kernels for a Q8_0 cache sum whole blocks, so
+// the columns after the values of a latent row are summed too. Nobody reads these sums.
 func (j *attentionJob) summed() int {
 	if j.pool.dtype == tensor.Q8_0 {
 		return j.width
