@@ -179,6 +179,13 @@ INLINE u16 loadOnce(const u16 *p) {
   return v;
 }
 
+// sharedAt is an address in shared memory as instructions for that alone have it.
+INLINE u32 sharedAt(const void *p) {
+  u32 r;
+  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
+  return r;
+}
+
 INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 INLINE void atomicAddShared(int *p, int v) { __nvvm_atom_add_gen_i(p, v); }

@@ -4,12 +4,6 @@
 #pragma once
 #include "device.cuh"
 
-INLINE u32 sharedAt(const void *p) {
-  u32 r;
-  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
-  return r;
-}
-
 // A barrier is 8 bytes of shared memory. Its phase ends when as many have arrived as it was
 // made for, and the bytes that they announced are there; then the next one begins.
 INLINE void makeBarrier(u32 barrier, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
@@ -73,6 +67,31 @@ template <int N, bool BF16> INLINE void multiplyRows(float (&c)[N / 2], uint4 a,
   }
 }
 
+// columnsOfTiles describes numbers of 16 bits of which N of a row are the columns: panels of 64
+// columns, panelBytes apart, each of rows of 128 bytes from a multiple of 1,024 on, whose pieces
+// stand as those of tileOfRows. 2,048 bytes are 16 rows on.
+INLINE u64 columnsOfTiles(u32 at, int panelBytes) { return u64(at >> 4 & 0x3fff) | u64(panelBytes >> 4) << 16 | u64(64) << 32 | u64(1) << 62; }
+
+// piecesOfRows describes rows of which the pieces of 8 numbers lie apart, 16 bytes from a row to
+// the next.
+INLINE u64 piecesOfRows(u32 at, int apart) { return u64(at >> 4 & 0x3fff) | u64(apart >> 4) << 16 | u64(8) << 32; }
+
+// multiplyColumns sets c to the products of a step of 16 rows of what columnsOfTiles describes, or
+// adds them.
+template <int N, bool ADD> INLINE void multiplyColumns(float (&c)[N / 2], uint4 a, u64 x) {
+  if constexpr (N == 64) {
+    asm volatile("{ .reg .pred more; setp.ne.u32 more, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, more, 1, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(x), "n"(int(ADD)));
+  } else {
+    static_assert(N == 128);
+    asm volatile("{ .reg .pred more; setp.ne.u32 more, %69, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, more, 1, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]), "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63]) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(x), "n"(int(ADD)));
+  }
+}
+
+// showCopies has matrix instructions see what copies of other kinds have written to shared memory.
+INLINE void showCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 // The blocks of a cluster.
 INLINE int rankInCluster() {
   u32 r;
@@ -84,10 +103,13 @@ INLINE int blocksOfCluster() {
   asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
   return int(r);
 }
-// meetCluster waits until all threads of the cluster come here, and sees what they have written.
+// meetCluster waits until all threads of the cluster come here, and sees what they have written. A
+// warp may do other things between coming and waiting.
+INLINE void comeToCluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+INLINE void awaitCluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 INLINE void meetCluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  comeToCluster();
+  awaitCluster();
 }
 
 // placeIn is where an address in this block's shared memory is in that of another block.

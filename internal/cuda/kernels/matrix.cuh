@@ -7,12 +7,6 @@
 #pragma once
 #include "mma.cuh"
 
-INLINE u32 sharedAt(const void *p) {
-  u32 r;
-  asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(r) : "l"(p));
-  return r;
-}
-
 // loadMatrices reads four matrices of 8x8, of which lane 8i+r says where row r of matrix i
 // is. Of each a lane gets columns 2t and 2t+1 of row g, and transposed rows 2t and 2t+1 of
 // column g, for g = lane/4 and t = lane%4.

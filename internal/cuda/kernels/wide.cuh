@@ -162,9 +162,10 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 1);
     showBarriers();
   }
-  meetCluster();
-
   const int warp = tidX() / 32, lane = tidX() % 32;
+  syncWarp();
+  comeToCluster();
+  if (warp > 0) awaitCluster(); // the first warp has made the barriers, and may copy at once
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
     if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them each
@@ -211,6 +212,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       }
     }
     syncWarp();
+    if (warp == 0) awaitCluster();
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
     waitForPrevious();
@@ -227,54 +229,53 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         volatile float four[N / 2]; // sums of four segments wait in local memory
         int kt = from, before = -1; // the chunk whose products are under way
         uint4 operands[groups][steps];
-        UNROLL for (int s = 0; s < segments; s++) {
-          if (s >= each) break;
-          const int end = a.colTiles * (rank * each + s + 1) / segments;
-          UNROLL for (int n = 0; n < N / 2; n++) acc[n] = 0;
-          _Pragma("unroll 1") for (; kt < end; kt++) {
-            const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * F::tileBytes;
-            awaitPhase(tileThere + 8 * ring.stage, ring.parity);
-            F w;
-            w.template loadScales<FromShared>(tile, lane);
-            w.prepare();
-            UNROLL for (int q = 0; q < quarters; q++) {
-              w.template loadQuarter<FromShared>(tile, lane, q);
-              UNROLL for (int h = 0; h < groups; h++) { // steps, while those before are multiplied
-                UNROLL for (int i = 0; i < steps; i++) operands[h][i] = w.operand(4 * q + steps * h + i);
-                if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
-                const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
-                beginProducts();
-                UNROLL for (int i = 0; i < steps; i++) multiplyRows<N, sameFormat<F, BF16>()>(acc, operands[h][i], x + 2 * i);
-                endProducts();
-                awaitProducts<groups - 1>();
-                if (h == 0 && before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
+        // Segments by two, so that what is read of the kernel is read again.
+        _Pragma("unroll 1") for (int s = 0; s < each; s += 2) {
+          UNROLL for (int second = 0; second < 2; second++) {
+            if (second && each == 1) break;
+            const int end = a.colTiles * (rank * each + s + second + 1) / segments;
+            UNROLL for (int n = 0; n < N / 2; n++) acc[n] = 0;
+            _Pragma("unroll 1") for (; kt < end; kt++) {
+              const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * F::tileBytes;
+              awaitPhase(tileThere + 8 * ring.stage, ring.parity);
+              F w;
+              w.template loadScales<FromShared>(tile, lane);
+              w.prepare();
+              UNROLL for (int q = 0; q < quarters; q++) {
+                w.template loadQuarter<FromShared>(tile, lane, q);
+                UNROLL for (int h = 0; h < groups; h++) { // steps, while those before are multiplied
+                  UNROLL for (int i = 0; i < steps; i++) operands[h][i] = w.operand(4 * q + steps * h + i);
+                  if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
+                  const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
+                  beginProducts();
+                  UNROLL for (int i = 0; i < steps; i++) multiplyRows<N, sameFormat<F, BF16>()>(acc, operands[h][i], x + 2 * i);
+                  endProducts();
+                  awaitProducts<groups - 1>();
+                  if (h == 0 && before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
+                }
+                before = chunk.stage;
+                chunk.next();
               }
-              before = chunk.stage;
-              chunk.next();
+              syncWarp();
+              if (lane == 0) arrive(tileFree + 8 * ring.stage);
+              ring.next();
             }
-            syncWarp();
-            if (lane == 0) arrive(tileFree + 8 * ring.stage);
-            ring.next();
+            awaitProducts<0>();
+            hold(acc);
+            UNROLL for (int n = 0; n < N / 2; n++) total[n] = second ? total[n] + acc[n] : acc[n]; // 0 of no columns
           }
-          awaitProducts<0>();
-          hold(acc);
-          // The tree: a sum of one segment waits in registers, of two and four in shared memory.
-          if (s % 2 == 0) {
-            UNROLL for (int n = 0; n < N / 2; n++) total[n] = acc[n]; // 0 of no columns
-            continue;
-          }
-          UNROLL for (int n = 0; n < N / 2; n++) total[n] = total[n] + acc[n];
-          if (s % 4 == 1 && each > 2) {
+          // The tree: sums of two and four segments wait in shared and in local memory.
+          if (s % 4 == 0 && each > 2) {
             UNROLL for (int n = 0; n < N / 2; n++) wait[n * 256] = total[n];
           }
-          if (s % 4 == 3) {
+          if (s % 4 == 2) {
             UNROLL for (int n = 0; n < N / 2; n++) total[n] = wait[n * 256] + total[n];
-          }
-          if (s == 3 && each > 4) {
-            UNROLL for (int n = 0; n < N / 2; n++) four[n] = total[n];
-          }
-          if (s == 7) {
-            UNROLL for (int n = 0; n < N / 2; n++) total[n] = four[n] + total[n];
+            if (s == 2 && each > 4) {
+              UNROLL for (int n = 0; n < N / 2; n++) four[n] = total[n];
+            }
+            if (s == 6) {
+              UNROLL for (int n = 0; n < N / 2; n++) total[n] = four[n] + total[n];
+            }
           }
         }
         if (before >= 0 && lane == 0) arrive(chunkFree + 8 * before);

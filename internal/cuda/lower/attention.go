@@ -180,8 +180,51 @@ func (by attentionBy) tileShared() int {
 	return 2*by.headDim*tileRows + ringPieces*by.headDim/8*chunkBytes
 }
 
-// attend launches attention for steps in which a sequence may have several tokens.
+// Attention to many tokens on Hopper, see kernels/attention_wide.cuh.
+const (
+	wideTileRows    = 128
+	wideTileThreads = 384
+	wideTileStages  = 8
+	runTokens       = 32
+)
+
+// wideShared is the shared memory of a wide tile, for its runs and what its rows add up to.
+func (by attentionBy) wideShared() int {
+	return wideTileStages*4*runTokens*by.headDim + 4*wideTileRows*(by.headDim+4) + 1024
+}
+
+// wideTiles reports whether there are kernels for wide tiles.
+func (c *Compiler) wideTiles(by attentionBy) bool {
+	return c.Hopper && c.Layout.lim.Cache == tensor.F16 && by.headDim > 0 && c.Layout.lim.PageTokens%runTokens == 0
+}
+
+// attend attends where tokens of a sequence may be several: in wide tiles where no blocks share a
+// tile's segments.
 func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
+	tiles, err := c.attendTiles(by, a)
+	if err != nil || !c.wideTiles(by) {
+		return tiles, err
+	}
+	family, shared := "wide_attention_"+by.cache+"_"+by.heads, by.wideShared()
+	kvHeads := int(a.kvHeads)
+	share := int(a.heads) / kvHeads
+	groups, tokens := kvHeads*((share+wideTileRows-1)/wideTileRows), wideTileRows/min(wideTileRows, share)
+	wide, err := c.launchShared(family, "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens))}
+	})
+	if err != nil {
+		return Launch{}, err
+	}
+	return oneOf(tiles.Name+", "+family, []Launch{tiles, wide}, func(sh *Shape) int {
+		if sh.Tokens*sh.segments <= splitPartials {
+			return 0
+		}
+		return 1
+	}), nil
+}
+
+// attendTiles attends in tiles that any device has room for.
+func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error) {
 	// Tiles of long heads may exceed the device's shared memory.
 	if c.SharedPerBlock > 0 && by.tileShared() > c.SharedPerBlock {
 		by.heads, by.headDim = "any", 0

@@ -1,0 +1,288 @@
+// Attention of many tokens on Hopper, to a cache of float16: the arithmetic of segment.cuh, on the
+// matrix instructions of four warps.
+//
+// A tile is 128 rows, tokens of one sequence with the query heads of one key/value head. Of a
+// block's 12 warps four bring keys and values to shared memory, a run of 32 positions at a time, as
+// far ahead as there is room. The other eight are two groups with 64 rows each. While a group joins
+// a run, the products of its next run's keys are under way.
+#pragma once
+#include "hopper.cuh"
+#include "matrix.cuh"
+#include "tiles.cuh"
+
+constexpr int wideTileRows = 128, groupRows = 64, wideTileThreads = 384;
+
+template <int D> struct WideTile {
+  static constexpr int runBytes = runTokens * D * 2; // of keys, and of values
+  static constexpr int panelBytes = runTokens * 128; // of 64 numbers of values
+  static constexpr int stages = 8, apart = D + 4;
+  static constexpr int keptBytes = groupRows * apart * 4; // of a group: what its segments add up to
+  static constexpr int bytes = stages * 2 * runBytes + 2 * keptBytes + 1024;
+};
+
+// A Range is of runs: those that some row sees.
+struct Range {
+  int first, last;
+};
+
+// rangeOf is that of tokens from a position on, n of them.
+INLINE Range rangeOf(const AttentionArgs &a, int position, int n) {
+  if (n <= 0) return Range{0, -1};
+  return Range{(a.window > 0 ? maxOf(0, position - a.window + 1) : 0) / runTokens, (position + n - 1) / runTokens};
+}
+
+// Stages are the ring of runs: which comes next, and the parity of its phase.
+template <int D> struct Stages {
+  u32 at, there, free; // of stage 0: keys and then values, and its barriers
+  int stage = 0;
+  u32 parity = 0;
+  METHOD u32 keys() const { return at + stage * 2 * WideTile<D>::runBytes; }
+  METHOD u32 values() const { return keys() + WideTile<D>::runBytes; }
+  METHOD void awaitRun() const { awaitPhase(there + 8 * stage, parity); }
+  METHOD void awaitRoom() const { awaitPhase(free + 8 * stage, parity ^ 1); }
+  METHOD void leave() const {
+    syncWarp();
+    if (tidX() % 32 == 0) arrive(free + 8 * stage);
+  }
+  METHOD void next() {
+    if (++stage == WideTile<D>::stages) stage = 0, parity ^= 1;
+  }
+};
+
+// bringRuns brings the keys and values that a tile sees.
+template <int D> INLINE void bringRuns(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring) {
+  using W = WideTile<D>;
+  Pool pool = a.pool;
+  pool.dim = D;
+  const int thread = tidX(), last = t.position + t.n - 1, first = a.window > 0 ? maxOf(0, t.position - a.window + 1) : 0;
+  const Range range = rangeOf(a, t.position, t.n);
+  Slot ahead = slotOf(pool, a.table, t.shift, range.first * runTokens);
+  _Pragma("unroll 1") for (int run = range.first; run <= range.last; run++) {
+    const Slot slot = ahead;
+    if (run < range.last) ahead = slotOf(pool, a.table, t.shift, (run + 1) * runTokens);
+    ring.awaitRoom();
+    const u32 barrier = ring.there + 8 * ring.stage;
+    if (thread == 0) {
+      arriveWith(barrier, W::runBytes);
+      const u8 *from = pool.base + keyAt<CacheF16>(pool, slot, share.kvHead);
+      if (pool.pageTokens == runTokens) {
+        copyBulk(ring.keys(), from, W::runBytes, barrier);
+      } else {
+        _Pragma("unroll 1") for (int c = 0; c < D / 8; c++) copyBulk(ring.keys() + c * runTokens * 16, from + c * chunkApart<CacheF16>(pool), runTokens * 16, barrier);
+      }
+    }
+    const u8 *from = pool.base + valueAt<CacheF16>(pool, slot, share.kvHead);
+    UNROLL for (int i = 0; i < D / 32; i++) {
+      const int at = thread + 128 * i, row = at / (D / 8), piece = at % (D / 8), position = run * runTokens + row;
+      const bool seen = position >= first && position <= last;
+      copyChunk(ring.values() + piece / 8 * W::panelBytes + row * 128 + (piece % 8 ^ row % 8) * 16, seen ? from + (row * D + 8 * piece) * 2 : from, seen);
+    }
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+    ring.next();
+  }
+}
+
+// attendRows does a group's rows of a tile.
+template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring, float *kept, int group) {
+  using W = WideTile<D>;
+  const int thread = tidX() % 128, warp = thread / 32, lane = tidX() % 32, g = lane / 4, two = lane % 4 * 2;
+  const int rows = t.n * share.n;
+  const auto tokenOf = [&](int row) ALWAYS { return t.token + row / share.n; };
+  const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
+
+  Seen seen[2];
+  float top[2], sum[2], partTop[2], partSum[2]; // of what all segments add up to, and of a segment
+  uint4 q[D / 16];
+  {
+    const float *from[2];
+    UNROLL for (int r = 0; r < 2; r++) {
+      const int row = groupRows * group + 16 * warp + g + 8 * r, at = t.position + row / share.n;
+      const bool there = row < rows;
+      seen[r] = there ? Seen{a.window > 0 ? maxOf(0, at - a.window + 1) : 0, at} : Seen{0, -1};
+      from[r] = there ? a.q + s64(tokenOf(row)) * a.stride + headOf(row) * D : nullptr;
+      top[r] = there && a.sinks ? a.sinks[headOf(row)] * log2e : -infinity, sum[r] = there && a.sinks ? 1 : 0;
+      partTop[r] = -infinity, partSum[r] = 0;
+    }
+    UNROLL for (int k = 0; k < D / 16; k++) {
+      float2 v[2][2] = {};
+      UNROLL for (int r = 0; r < 2; r++) {
+        if (!from[r]) continue;
+        UNROLL for (int h = 0; h < 2; h++) v[r][h] = *reinterpret_cast<const float2 *>(from[r] + 16 * k + 8 * h + two);
+      }
+      q[k] = uint4{halvesOf(v[0][0].x, v[0][0].y), halvesOf(v[1][0].x, v[1][0].y), halvesOf(v[0][1].x, v[0][1].y), halvesOf(v[1][1].x, v[1][1].y)};
+    }
+  }
+  float part[D / 2]; // values of a segment: as a product's sums
+  UNROLL for (int c = 0; c < D / 2; c++) part[c] = 0;
+  kept += thread;
+  UNROLL for (int c = 0; c < D / 2; c++) kept[128 * c] = 0;
+
+  const Range all = rangeOf(a, t.position, t.n);
+  Range mine; // what the group sees
+  int fullFrom, fullTo; // positions that all rows of the warp see
+  {
+    const int low = groupRows * group, high = minOf(low + groupRows, rows);
+    mine = rangeOf(a, t.position + low / share.n, low < high ? (high - 1) / share.n - low / share.n + 1 : 0);
+    const int from = low + 16 * warp, to = minOf(from + 15, rows - 1);
+    fullFrom = a.window > 0 ? maxOf(0, t.position + to / share.n - a.window + 1) : 0, fullTo = t.position + from / share.n;
+    if (from + 15 >= rows) fullTo = -1;
+  }
+  const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
+
+  float x[16], value[D / 2];
+  const auto multiplyKeys = [&](u32 at) ALWAYS {
+    const u64 keys = piecesOfRows(at, runTokens * 16);
+    UNROLL for (int i = 0; i < 16; i++) x[i] = 0;
+    beginProducts();
+    UNROLL for (int k = 0; k < D / 16; k++) multiplyRows<32, false>(x, q[k], keys + (2 * runTokens * 16 >> 4) * k);
+    endProducts();
+  };
+  int run = all.first;
+  for (; run < mine.first || (mine.last < mine.first && run <= all.last); run++) { // the other group's
+    ring.awaitRun();
+    ring.leave();
+    ring.next();
+  }
+  if (run > all.last) return; // it has no rows
+  ring.awaitRun();
+  showCopies();
+  multiplyKeys(ring.keys());
+  Stages<D> now = ring;
+  _Pragma("unroll 1") for (; run <= mine.last; run++) {
+    const int position = run * runTokens;
+    awaitProducts<0>();
+    hold(x);
+    if (position < fullFrom || position + runTokens - 1 > fullTo) {
+      UNROLL for (int r = 0; r < 2; r++) {
+        const int from = seen[r].first - position - two, to = seen[r].last - position - two;
+        UNROLL for (int n = 0; n < 4; n++) {
+          UNROLL for (int i = 0; i < 2; i++) {
+            if (8 * n + i < from || 8 * n + i > to) x[4 * n + 2 * r + i] = -infinity;
+          }
+        }
+      }
+    }
+    float(&y)[4][4] = reinterpret_cast<float(&)[4][4]>(x);
+    if (a.softcap > 0) capProducts(y, a);
+    float runTop[2], f[2], h[2];
+    u32 weight[2][4];
+    UNROLL for (int r = 0; r < 2; r++) {
+      float most = -infinity;
+      UNROLL for (int n = 0; n < 4; n++) most = maxOf(most, maxOf(y[n][2 * r], y[n][2 * r + 1]));
+      most = maxOf(most, shuffleXor(most, 1));
+      most = maxOf(most, shuffleXor(most, 2));
+      runTop[r] = seen[r].some(position, runTokens) ? topOf(most, by) : 0.0f;
+      UNROLL for (int n = 0; n < 4; n++) {
+        weight[n / 2][n % 2 * 2 + r] = halvesOf(weightOf(y[n][2 * r], by, runTop[r]), weightOf(y[n][2 * r + 1], by, runTop[r]));
+      }
+    }
+
+    now = ring;
+    const u64 values = columnsOfTiles(now.values(), W::panelBytes);
+    beginProducts();
+    multiplyColumns<D, false>(value, uint4{weight[0][0], weight[0][1], weight[0][2], weight[0][3]}, values);
+    multiplyColumns<D, true>(value, uint4{weight[1][0], weight[1][1], weight[1][2], weight[1][3]}, values + (2048 >> 4));
+    endProducts();
+    ring.next();
+    const bool more = run < mine.last;
+    if (more) ring.awaitRun();
+    showCopies();
+    multiplyKeys(more ? ring.keys() : now.keys()); // after the last, for nothing
+    float runSum[4] = {};
+    UNROLL for (int m = 0; m < 2; m++) addProducts(runSum, weight[m], halfOnes, halfOnes);
+    UNROLL for (int r = 0; r < 2; r++) {
+      const bool some = seen[r].some(position, runTokens);
+      const float most = some ? maxOf(partTop[r], runTop[r]) : partTop[r];
+      f[r] = some ? exp2Of(partTop[r] - most) : 1.0f, h[r] = some ? exp2Of(runTop[r] - most) : 0.0f;
+      partTop[r] = most;
+      partSum[r] = fma(runSum[2 * r], h[r], partSum[r] * f[r]);
+    }
+    const bool same = ballot(f[0] != 1 || f[1] != 1) == 0;
+    awaitProducts<1>();
+    hold(value);
+    if (more) now.leave();
+    if (same) { // as it mostly is, times 1
+      UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c]);
+    } else {
+      UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c] * f[c / 2 % 2]);
+    }
+
+    if (run % runs != runs - 1 && more) continue; // the segment goes on
+    const int begin = position / segmentTokens * segmentTokens;
+    UNROLL for (int r = 0; r < 2; r++) {
+      const bool some = seen[r].some(begin, segmentTokens);
+      const float most = some ? maxOf(top[r], partTop[r]) : top[r];
+      f[r] = some ? exp2Of(top[r] - most) : 1.0f, h[r] = some ? exp2Of(partTop[r] - most) : 0.0f;
+      top[r] = most;
+      sum[r] = fma(partSum[r], h[r], sum[r] * f[r]);
+      partTop[r] = -infinity, partSum[r] = 0;
+    }
+    UNROLL for (int c = 0; c < D / 2; c++) {
+      kept[128 * c] = fma(part[c], h[c / 2 % 2], kept[128 * c] * f[c / 2 % 2]);
+      part[c] = 0;
+    }
+  }
+  awaitProducts<0>();
+  hold(x);
+  now.leave();
+  for (; run <= all.last; run++) { // the other group's
+    ring.awaitRun();
+    ring.leave();
+    ring.next();
+  }
+
+  UNROLL for (int c = 0; c < D / 2; c++) part[c] = divide(kept[128 * c], sum[c / 2 % 2]);
+  kept -= thread;
+  const auto syncGroup = [&]() ALWAYS { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); };
+  syncGroup();
+  UNROLL for (int n = 0; n < D / 8; n++) {
+    UNROLL for (int r = 0; r < 2; r++) {
+      *reinterpret_cast<float2 *>(kept + (16 * warp + g + 8 * r) * W::apart + 8 * n + two) = float2{part[4 * n + 2 * r], part[4 * n + 2 * r + 1]};
+    }
+  }
+  syncGroup();
+  constexpr int lanes = D / 4; // of a row
+  _Pragma("unroll 1") for (int i = thread / lanes; i < groupRows; i += 128 / lanes) {
+    const int row = groupRows * group + i, at = thread % lanes * 4, cols = a.heads * D;
+    if (row >= rows) break;
+    storeFour(a.out, tokenOf(row), headOf(row) * D + at, *reinterpret_cast<const float4 *>(kept + i * W::apart + at));
+    if ((headOf(row) + 1) * D == cols) { // the padding, too
+      for (int c = cols + at; c < a.out.stride; c += D) storeFour(a.out, tokenOf(row), c, float4{});
+    }
+  }
+  syncGroup(); // kept is read
+}
+
+template <int D> INLINE void attendWide(const AttentionArgs &a) {
+  using W = WideTile<D>;
+  extern __shared__ u8 raw[];
+  alignas(8) __shared__ u64 barriers[2 * W::stages];
+  u8 *shared = raw + (-sharedAt(raw) & 1023);
+  float *kept = reinterpret_cast<float *>(shared + W::stages * 2 * W::runBytes);
+  Stages<D> ring{sharedAt(shared), sharedAt(barriers), sharedAt(barriers) + 8 * W::stages};
+  if (tidX() == 0) {
+    for (int i = 0; i < W::stages; i++) makeBarrier(ring.there + 8 * i, 128 + 1), makeBarrier(ring.free + 8 * i, 8);
+    showBarriers();
+  }
+  syncBlock();
+  const Share share(a, blockX(), wideTileRows);
+  waitForPrevious();
+  allowNext();
+  // The later a tile stands the more it sees: those come first.
+  Tile t;
+  if (tidX() < 128) {
+    fewerRegisters<40>();
+    for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) bringRuns<D>(a, share, t, ring);
+    return;
+  }
+  moreRegisters<232>();
+  const int group = tidX() / 128 - 1;
+  kept += group * (W::keptBytes / 4);
+  for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) attendRows<D>(a, share, t, ring, kept, group);
+}
+
+// grid (kvHeads*ceil(heads/kvHeads/128), tiles of 128 rows or fewer), 384 threads, shared memory
+// of WideTile::bytes; pages hold whole runs.
+// cost: arithmetic. Two groups share the matrix units: one multiplies while the other weighs.
+#define ATTENTION_WIDE(name, dim) \
+  extern "C" __global__ void __launch_bounds__(wideTileThreads, 1) name(const AttentionArgs a) { attendWide<dim>(a); }
