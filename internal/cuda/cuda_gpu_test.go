@@ -62,7 +62,6 @@ func TestProductBits(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	t.Setenv("REALIZAR_LONG", "1") // a GPU has time for all of it
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	for name, pinned := range map[string]int{"streamed": 1 << 40, "staged": 0} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, streamer{open(t, cuda.Options{}), pinned}) })
 	}

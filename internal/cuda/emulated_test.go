@@ -20,7 +20,6 @@ func openEmulated(t *testing.T) *Backend {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	g := emulate.Open(t)
 	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX})
 	return b

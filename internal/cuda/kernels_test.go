@@ -205,7 +205,6 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil)}
 	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128} {

@@ -81,9 +81,6 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 		if operations[n.Op] == nil {
 			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
 		}
-		if untried(n) {
-			return fmt.Errorf("cuda: %s: no kernel for this operation has run on a GPU yet; use --device cpu", n.Where())
-		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
 		}
