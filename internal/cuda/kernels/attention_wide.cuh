@@ -1,10 +1,10 @@
 // Attention of many tokens on Hopper, to a cache of float16: the arithmetic of segment.cuh, on the
 // matrix instructions of four warps.
 //
-// A tile is 128 rows, tokens of one sequence with the query heads of one key/value head. Of a
-// block's 12 warps four bring keys and values to shared memory, a run of 32 positions at a time, as
-// far ahead as there is room. The other eight are two groups with 64 rows each. While a group joins
-// a run, the products of its next run's keys are under way.
+// A tile has 128 rows: tokens of one sequence, each with the query heads of one key/value head. Four
+// of a block's 12 warps copy keys and values to shared memory, a run of 32 positions at a time, as
+// far ahead as the ring has room. The other eight are two groups of 64 rows. While a group adds a
+// run to its sums, the products with the keys of its next run are computed.
 #pragma once
 #include "hopper.cuh"
 #include "matrix.cuh"
@@ -16,22 +16,22 @@ template <int D> struct WideTile {
   static constexpr int runBytes = runTokens * D * 2; // of keys, and of values
   static constexpr int panelBytes = runTokens * 128; // of 64 numbers of values
   static constexpr int stages = 8, apart = D + 4;
-  static constexpr int keptBytes = groupRows * apart * 4; // of a group: what its segments add up to
+  static constexpr int keptBytes = groupRows * apart * 4; // the sums of a group over segments
   static constexpr int bytes = stages * 2 * runBytes + 2 * keptBytes + 1024;
 };
 
-// A Range is of runs: those that some row sees.
+// A Range is the first and the last run that some row sees.
 struct Range {
   int first, last;
 };
 
-// rangeOf is that of tokens from a position on, n of them.
+// rangeOf returns the range of n tokens whose first has this position.
 INLINE Range rangeOf(const AttentionArgs &a, int position, int n) {
   if (n <= 0) return Range{0, -1};
   return Range{(a.window > 0 ? maxOf(0, position - a.window + 1) : 0) / runTokens, (position + n - 1) / runTokens};
 }
 
-// Stages are the ring of runs: which comes next, and the parity of its phase.
+// Stages is the ring of runs: the next stage, and the parity of its phase.
 template <int D> struct Stages {
   u32 at, there, free; // of stage 0: keys and then values, and its barriers
   int stage = 0;
@@ -49,7 +49,7 @@ template <int D> struct Stages {
   }
 };
 
-// bringRuns brings the keys and values that a tile sees.
+// bringRuns copies the keys and values that a tile sees to the ring.
 template <int D> INLINE void bringRuns(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring) {
   using W = WideTile<D>;
   Pool pool = a.pool;
@@ -82,7 +82,7 @@ template <int D> INLINE void bringRuns(const AttentionArgs &a, const Share &shar
   }
 }
 
-// attendRows does a group's rows of a tile.
+// attendRows computes the rows of a tile that a group has.
 template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring, float *kept, int group) {
   using W = WideTile<D>;
   const int thread = tidX() % 128, warp = thread / 32, lane = tidX() % 32, g = lane / 4, two = lane % 4 * 2;
@@ -91,7 +91,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
 
   Seen seen[2];
-  float top[2], sum[2], partTop[2], partSum[2]; // of what all segments add up to, and of a segment
+  float top[2], sum[2], partTop[2], partSum[2]; // of all segments so far, and of this segment
   uint4 q[D / 16];
   {
     const float *from[2];
@@ -112,13 +112,13 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
       q[k] = uint4{halvesOf(v[0][0].x, v[0][0].y), halvesOf(v[1][0].x, v[1][0].y), halvesOf(v[0][1].x, v[0][1].y), halvesOf(v[1][1].x, v[1][1].y)};
     }
   }
-  float part[D / 2]; // values of a segment: as a product's sums
+  float part[D / 2]; // sums of a segment, in the order of a product's accumulators
   UNROLL for (int c = 0; c < D / 2; c++) part[c] = 0;
   kept += thread;
   UNROLL for (int c = 0; c < D / 2; c++) kept[128 * c] = 0;
 
   const Range all = rangeOf(a, t.position, t.n);
-  Range mine; // what the group sees
+  Range mine; // of the group
   int fullFrom, fullTo; // positions that all rows of the warp see
   {
     const int low = groupRows * group, high = minOf(low + groupRows, rows);
@@ -138,7 +138,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     endProducts();
   };
   int run = all.first;
-  for (; run < mine.first || (mine.last < mine.first && run <= all.last); run++) { // the other group's
+  for (; run < mine.first || (mine.last < mine.first && run <= all.last); run++) { // runs that only the other group sees
     ring.awaitRun();
     ring.leave();
     ring.next();
@@ -187,7 +187,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     const bool more = run < mine.last;
     if (more) ring.awaitRun();
     showCopies();
-    multiplyKeys(more ? ring.keys() : now.keys()); // after the last, for nothing
+    multiplyKeys(more ? ring.keys() : now.keys()); // after the last run the result is unused
     float runSum[4] = {};
     UNROLL for (int m = 0; m < 2; m++) addProducts(runSum, weight[m], halfOnes, halfOnes);
     UNROLL for (int r = 0; r < 2; r++) {
@@ -201,7 +201,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     awaitProducts<1>();
     hold(value);
     if (more) now.leave();
-    if (same) { // as it mostly is, times 1
+    if (same) { // the usual case: all factors are 1
       UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c]);
     } else {
       UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c] * f[c / 2 % 2]);
@@ -225,7 +225,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   awaitProducts<0>();
   hold(x);
   now.leave();
-  for (; run <= all.last; run++) { // the other group's
+  for (; run <= all.last; run++) { // runs that only the other group sees
     ring.awaitRun();
     ring.leave();
     ring.next();
@@ -268,7 +268,7 @@ template <int D> INLINE void attendWide(const AttentionArgs &a) {
   const Share share(a, blockX(), wideTileRows);
   waitForPrevious();
   allowNext();
-  // The later a tile stands the more it sees: those come first.
+  // Later tiles see more positions, so they are computed first.
   Tile t;
   if (tidX() < 128) {
     fewerRegisters<40>();
@@ -283,6 +283,7 @@ template <int D> INLINE void attendWide(const AttentionArgs &a) {
 
 // grid (kvHeads*ceil(heads/kvHeads/128), tiles of 128 rows or fewer), 384 threads, shared memory
 // of WideTile::bytes; pages hold whole runs.
-// cost: arithmetic. Two groups share the matrix units: one multiplies while the other weighs.
+// cost: arithmetic. Two groups share the matrix units: one multiplies while the other computes
+// softmax weights.
 #define ATTENTION_WIDE(name, dim) \
   extern "C" __global__ void __launch_bounds__(wideTileThreads, 1) name(const AttentionArgs a) { attendWide<dim>(a); }

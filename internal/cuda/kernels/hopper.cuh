@@ -103,8 +103,8 @@ INLINE int blocksOfCluster() {
   asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
   return int(r);
 }
-// meetCluster waits until all threads of the cluster come here, and sees what they have written. A
-// warp may do other things between coming and waiting.
+// meetCluster waits until all threads of the cluster come here, and sees what they have written.
+// comeToCluster and awaitCluster are its halves; a warp may do other work between them.
 INLINE void comeToCluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 INLINE void awaitCluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 INLINE void meetCluster() {

@@ -165,7 +165,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   const int warp = tidX() / 32, lane = tidX() % 32;
   syncWarp();
   comeToCluster();
-  if (warp > 0) awaitCluster(); // the first warp has made the barriers, and may copy at once
+  if (warp > 0) awaitCluster(); // the first warp uses only barriers of its own block, which it has made
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
     if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them each
@@ -229,7 +229,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         volatile float four[N / 2]; // sums of four segments wait in local memory
         int kt = from, before = -1; // the chunk whose products are under way
         uint4 operands[groups][steps];
-        // Segments by two, so that what is read of the kernel is read again.
+        // The loop is unrolled by two segments, not by all: code that is short stays in the cache.
         _Pragma("unroll 1") for (int s = 0; s < each; s += 2) {
           UNROLL for (int second = 0; second < 2; second++) {
             if (second && each == 1) break;

@@ -44,6 +44,8 @@ func (attention) check(n *plan.Node) error {
 		return errors.New("no kernel for attention to chosen positions")
 	case a.Rate > 0:
 		return errors.New("no kernel for attention to compressed rows")
+	case a.Latent && len(n.In) == 2:
+		return errors.New("no kernel for attention to keys that are whole values")
 	}
 	return nil
 }
@@ -180,7 +182,7 @@ func (by attentionBy) tileShared() int {
 	return 2*by.headDim*tileRows + ringPieces*by.headDim/8*chunkBytes
 }
 
-// Attention to many tokens on Hopper, see kernels/attention_wide.cuh.
+// Constants of prefill attention on Hopper; see kernels/attention_wide.cuh.
 const (
 	wideTileRows    = 128
 	wideTileThreads = 384
@@ -188,18 +190,19 @@ const (
 	runTokens       = 32
 )
 
-// wideShared is the shared memory of a wide tile, for its runs and what its rows add up to.
+// wideShared returns the shared memory in bytes of a wide tile: of the ring of keys and values, and
+// of the sums of its rows.
 func (by attentionBy) wideShared() int {
 	return wideTileStages*4*runTokens*by.headDim + 4*wideTileRows*(by.headDim+4) + 1024
 }
 
-// wideTiles reports whether there are kernels for wide tiles.
+// wideTiles reports whether wide tiles have a kernel for this attention.
 func (c *Compiler) wideTiles(by attentionBy) bool {
 	return c.Hopper && c.Layout.lim.Cache == tensor.F16 && by.headDim > 0 && c.Layout.lim.PageTokens%runTokens == 0
 }
 
-// attend attends where tokens of a sequence may be several: in wide tiles where no blocks share a
-// tile's segments.
+// attend returns the launch of attention for steps in which a sequence may have several tokens. It
+// uses wide tiles where they have a kernel and the step is so large that blocks share no segments.
 func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	tiles, err := c.attendTiles(by, a)
 	if err != nil || !c.wideTiles(by) {
@@ -223,7 +226,7 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	}), nil
 }
 
-// attendTiles attends in tiles that any device has room for.
+// attendTiles is attend without wide tiles.
 func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error) {
 	// Tiles of long heads may exceed the device's shared memory.
 	if c.SharedPerBlock > 0 && by.tileShared() > c.SharedPerBlock {

@@ -57,6 +57,9 @@ func TestLackingForms(t *testing.T) {
 			a.Compressed = b.State(plan.State{Name: "far", KVHeads: 1, HeadDim: 32, Every: 4})
 			return b.CompressedAttention(x, x, x, nil, b.State(plan.State{Name: "near", KVHeads: 1, HeadDim: 32, Window: 8}), a)
 		},
+		"no kernel for attention to keys that are whole values": func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.SharedAttention(x, x, nil, b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 32}), plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1})
+		},
 		"compress bias: there is no kernel for this operation": func(b *plan.Builder, x plan.Value) plan.Value {
 			a := plan.CompressAttr{Rate: 2}
 			return b.Compress(x, x, weight("bias", 2, 32), b.State(a.State(32)), a)
@@ -104,8 +107,8 @@ func programOf(t *testing.T, table *tensor.Tensor, op func(*plan.Builder, plan.V
 	return p
 }
 
-// TestForms checks that the kernels support every form of an operation that models use.
-func TestForms(t *testing.T) {
+// TestAcceptedForms checks that Check accepts the forms of operations that few models use.
+func TestAcceptedForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	weight := func(name string, shape ...int) *tensor.Tensor {
 		return plantest.Weight(rng, name, tensor.F32, 1, shape...)
