@@ -11,11 +11,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/cuda/measure"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
@@ -33,6 +35,9 @@ type Options struct {
 	Eager bool
 	// Base uses the kernels for all devices, even if there are special ones for this device.
 	Base bool
+	// Tables is the folder of the user's tables of measured kernels; see [Backend.Tune]. If it is
+	// empty, only the built-in tables are used.
+	Tables string
 	// Driver replaces the system's driver, for tests.
 	Driver *driver.Driver
 	// PTX, if not nil, receives the text of each family of kernels and returns the text to load,
@@ -47,6 +52,10 @@ type Backend struct {
 	slots int // maximum number of slots for streamed layers
 	close func() error
 	timer time.Duration // cost of a timer, or -1 before it is measured; used on the main thread
+
+	tables  string           // folder of the user's tables, or ""
+	tuning  *lower.TableFile // nil if there is none for the device
+	untuned error            // what is wrong with the user's table, or nil
 }
 
 // Open finds the driver and a device. The errors wrap [driver.ErrNoDriver],
@@ -78,7 +87,10 @@ func Open(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	b := &Backend{GPU: g, eager: o.Eager, slots: weights.StreamSlots, timer: -1}
+	b := &Backend{GPU: g, eager: o.Eager, slots: weights.StreamSlots, timer: -1, tables: o.Tables}
+	if b.tuning, b.untuned = lower.FindTable(o.Tables, g.Info.Name, g.Digest); b.untuned != nil {
+		slog.Warn("a table of measured kernels is ignored", slog.Any("error", b.untuned))
+	}
 	b.close = sync.OnceValue(g.Close)
 	return b, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Kernels describes which kernels run p, in launch order: a line for each stage, and more for the
-// work before and after all stages. Of several kernels for a stage, those for more rows come later.
+// work before and after all stages. Of several kernels for a stage, those for more rows come later;
+// a choice that was measured on the device, or is estimated, says so.
 func (b *Backend) Kernels(p *plan.Program, lim plan.Limits) []string {
 	lines, err := b.kernels(p, lim)
 	if err != nil {
@@ -29,22 +30,22 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	}
 	r := lower.NewRoom(p, &lim, l.Bytes)
 	c := &lower.Compiler{
-		Layout: l, Weights: b.planWeights(p, &lim), Pools: pools, Room: r, Hopper: b.Hopper(), Early: b.Early(), Step: r.Addresses(0, make([]driver.DevicePtr, len(p.Groups))),
+		Layout: l, Weights: b.planWeights(p, &lim), Pools: pools, Room: r, Table: b.tuning.Table(), Hopper: b.Hopper(), Early: b.Early(), Multiprocessors: b.Info.Multiprocessors, Step: r.Addresses(0, make([]driver.DevicePtr, len(p.Groups))),
 		Kernel: func(string, string) (*driver.Function, error) { return nil, nil },
 	}
 	before, stages, err := c.Compile()
 	if err != nil {
 		return nil, err
 	}
-	lines := []string{"step: " + names(before)}
+	lines := []string{"step: " + names(before, &lim)}
 	for i := range stages {
-		lines = append(lines, l.Stages[i].String()+": "+names(stages[i]))
+		lines = append(lines, l.Stages[i].String()+": "+names(stages[i], &lim))
 	}
 	after, err := c.Finite()
 	if err != nil {
 		return nil, err
 	}
-	lines = append(lines, "residual: "+names(after))
+	lines = append(lines, "residual: "+names(after, &lim))
 	for _, adjusted := range []bool{false, true} {
 		sampling, err := c.Sampling(adjusted)
 		if err != nil {
@@ -54,15 +55,15 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 		if adjusted {
 			what = "adjusted sampling: "
 		}
-		lines = append(lines, what+names(sampling))
+		lines = append(lines, what+names(sampling, &lim))
 	}
 	return lines, nil
 }
 
-func names(all []lower.Launch) string {
+func names(all []lower.Launch, lim *plan.Limits) string {
 	var s []string
-	for _, l := range all {
-		s = append(s, l.Name)
+	for i := range all {
+		s = append(s, all[i].Describe(lim))
 	}
 	return strings.Join(s, "; ")
 }

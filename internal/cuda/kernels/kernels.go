@@ -9,6 +9,8 @@ package kernels
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,11 +21,7 @@ import (
 // PTX returns the text of a family for a device of the given compute capability, which must be 8.0
 // or later.
 func PTX(family string, major, minor int) ([]byte, error) {
-	target := "sm_80"
-	if major == 9 && minor == 0 {
-		target = "sm_90a"
-	}
-	name := fmt.Sprintf("ptx/%s.%s.ptx.gz", family, target)
+	name := fmt.Sprintf("ptx/%s.%s.ptx.gz", family, targetOf(major, minor))
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: there is no family %q", family)
@@ -37,4 +35,33 @@ func PTX(family string, major, minor int) ([]byte, error) {
 		return nil, fmt.Errorf("kernels: %s: %w", name, err)
 	}
 	return text, nil
+}
+
+// targetOf returns the target of the families for a device of that compute capability.
+func targetOf(major, minor int) string {
+	if major == 9 && minor == 0 {
+		return "sm_90a"
+	}
+	return "sm_80"
+}
+
+// Digest returns a digest of the families whose names match one of the patterns of [path.Match], for
+// a device of that compute capability.
+func Digest(major, minor int, patterns ...string) (string, error) {
+	sum := sha256.New()
+	for _, p := range patterns {
+		names, err := fs.Glob(files, fmt.Sprintf("ptx/%s.%s.ptx.gz", p, targetOf(major, minor)))
+		if err != nil {
+			return "", fmt.Errorf("kernels: %w", err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(files, name)
+			if err != nil {
+				return "", fmt.Errorf("kernels: %w", err)
+			}
+			sum.Write(fmt.Appendf(nil, "%s %d\n", name, len(data)))
+			sum.Write(data)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
 }

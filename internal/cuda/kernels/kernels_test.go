@@ -167,3 +167,27 @@ func TestModulesHoldCodeAlone(t *testing.T) {
 		}
 	}
 }
+
+// A digest changes with the target and the families, and with nothing else.
+func TestDigest(t *testing.T) {
+	of := func(major, minor int, patterns ...string) string {
+		t.Helper()
+		d, err := kernels.Digest(major, minor, patterns...)
+		if err != nil || len(d) != 32 {
+			t.Fatalf("%q, %v", d, err)
+		}
+		return d
+	}
+	base := of(8, 0, "weights_q*")
+	if other := of(8, 6, "weights_q*"); other != base {
+		t.Errorf("capability 8.6 has other kernels than 8.0: %s, %s", other, base)
+	}
+	for what, other := range map[string]string{"9.0": of(9, 0, "weights_q*"), "more families": of(8, 0, "weights_q*", "weights_bf16"), "one family": of(8, 0, "weights_q4_k"), "none": of(8, 0)} {
+		if other == base {
+			t.Errorf("%s: the digest is the same", what)
+		}
+	}
+	if _, err := kernels.Digest(8, 0, "["); err == nil {
+		t.Error("a pattern that is wrong has a digest")
+	}
+}

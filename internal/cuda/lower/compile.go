@@ -19,8 +19,9 @@ type Compiler struct {
 	Pools    []Pool
 	Room     *Room
 	Kernel   func(family, name string) (*driver.Function, error)
-	Hopper   bool // the kernels are those for capability 9.0
-	Early    bool // kernels may begin before the previous ones have ended
+	Table    Table // measured choices of kernels; may be nil
+	Hopper   bool  // the kernels are those for capability 9.0
+	Early    bool  // kernels may begin before the previous ones have ended
 
 	WeightsAt, ScratchAt driver.DevicePtr
 	ExpertImages         []driver.DevicePtr // by mixture, in host memory; nil if experts stay on the device

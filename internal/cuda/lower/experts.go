@@ -407,7 +407,9 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 	return a, nil
 }
 
-// The kernels of a product of experts; see [variant]. rows counts the rows of one expert.
+// The kernels of a product of experts; see [variant]. rows counts the rows of one expert. No [Table]
+// has them: only the device knows how many rows each expert gets, so a measurement with other tokens
+// says nothing, and all products of a mixture share the parts into which its slots are cut.
 var (
 	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8, kind: ofSeveral}, {name: "expert_16", rows: 16, kind: ofSeveral}}
 	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofSeveral}, {name: "gated_16", rows: 16, kind: ofSeveral}}
@@ -491,7 +493,8 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 			grid = func(sh *Shape) (driver.Dim3, int) {
 				slots := m.slots(sh)
 				parts := min(slots, experts) * ((slots/experts + v.rows) / v.rows)
-				return m.wideGrid(&t, units*parts, v.rows)
+				cluster := m.estimate(&t, units*parts, v.rows)
+				return m.wideGrid(&t, units*parts, v.rows, cluster), cluster
 			}
 		}
 		l, err := m.launchClusters(family, v.name, m.rows, given, threads, sharedOf(&v, &t), grid)

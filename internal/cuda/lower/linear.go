@@ -1,8 +1,6 @@
 package lower
 
 import (
-	"math"
-
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -83,8 +81,8 @@ func unitOf(a plan.GLUAttr) unit {
 	return unit{act: int32(a.Act), limit: float32(a.Limit), shift: float32(a.Shift)}
 }
 
-// A variant is a kernel of a product for at most the given number of input rows. The last of
-// several variants processes any number of rows in groups of that size. cluster is the number of
+// A variant is a kernel of a product for at most the given number of input rows. All but those of one
+// row process any number of rows in groups of that size; see [chooser]. cluster is the number of
 // blocks of a cluster, or 0 if there are no clusters.
 type variant struct {
 	name    string
@@ -157,10 +155,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			a.p[i].y, a.p[i].stride = f.F32, f.Stride
 		}
 	}
-	variants, gatedOnes, kernels := plainVariants, gatedVariants, weights.Family(t.Format)
-	if c.Hopper {
-		variants, gatedOnes = plainWide, gatedWide
-	}
+	variants, kernels := variantsOf(c.Hopper, gated), weights.Family(t.Format)
 	switch form {
 	case inFloats:
 		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
@@ -177,7 +172,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.scale = float32(m.Attr.(plan.MapAttr).By)
 	}
 	if gated {
-		variants, a.out = gatedOnes, c.forms(s.Out())
+		a.out = c.forms(s.Out())
 		if s.GLU != nil {
 			a.unit = unitOf(s.GLU.Attr.(plan.GLUAttr))
 		} else {
@@ -201,6 +196,8 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		variants = splitVariants
 	}
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
+	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
+	chosen.product, chosen.tabled = productOf(s, c.Layout.lim)
 	var by []Launch
 	name := kernels
 	for i, v := range variants {
@@ -223,10 +220,10 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		case ofSeveral:
 			family = weights.SeveralFamily(t.Format)
 		case ofWide:
-			units := wideUnits(s, gated)
 			threads, family = wideThreads, weights.WideFamily(t.Format)
 			grid = func(sh *Shape) (driver.Dim3, int) {
-				return c.wideGrid(&t, units*((sh.Size(rows)+v.rows-1)/v.rows), v.rows)
+				_, cluster, _ := chosen.choose(sh.Size(rows))
+				return c.wideGrid(&t, chosen.jobs(&v, sh.Size(rows)), v.rows, cluster), cluster
 			}
 		}
 		l, err := c.launchClusters(family, v.name, rows, given, threads, shared, grid)
@@ -239,14 +236,14 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		name += " " + v.name
 	}
-	return []Launch{oneOf(name, by, func(sh *Shape) int {
-		for i, v := range variants {
-			if sh.Size(rows) <= v.rows {
-				return i
-			}
-		}
-		return len(variants) - 1
-	})}, nil
+	l := oneOf(name, by, func(sh *Shape) int {
+		i, _, _ := chosen.choose(sh.Size(rows))
+		return i
+	})
+	if form != inFloats {
+		l.choices = func(most int) string { return kernels + " " + chosen.describe(most) }
+	}
+	return []Launch{l}, nil
 }
 
 // wideUnits returns the number of units of weight rows in a stage's products; see kernels/wide.cuh.
@@ -267,26 +264,6 @@ func unitsOf(rows int, gated bool) int {
 		unit /= 2
 	}
 	return (rows + unit - 1) / unit
-}
-
-// wideGrid returns the grid and the cluster size for the given number of jobs, each of at most most
-// input rows. It chooses the cluster size with the shortest estimated time. A job occupies a
-// multiprocessor for the longer of the times for its bytes and for its products, plus a constant.
-func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most int) (driver.Dim3, int) {
-	const bytes, products, more = 30, 2100, 2500 // bytes and products in 1/ns; more in ns
-	blocks, _ := wideRoom(t, most)
-	job := blocks * max(wideRows*t.RowBytes()/bytes, wideRows*t.Cols/products*most)
-	best, cluster, clusters := math.MaxInt, 0, 0
-	for n := 1; n <= segments; n *= 2 {
-		at := max(1, blocks*c.Multiprocessors/n)
-		if n == segments {
-			at = max(1, blocks*(c.Multiprocessors/16*16)/n) // a cluster may use 16 of 16 or 18
-		}
-		if took := (jobs + at - 1) / at * (job/n + more); took < best {
-			best, cluster, clusters = took, n, min(jobs, at)
-		}
-	}
-	return driver.Dim3{X: cluster * clusters}, cluster
 }
 
 // sharedOf returns the additional shared memory in bytes of a block of a product.

@@ -63,6 +63,7 @@ type Launch struct {
 	Name     string                  // for reports
 	Live     bool                    // queued anew in every step, even if the other launches are in a graph
 	runs     func(sh *Shape) string  // nil if the launch always runs; otherwise returns the kernel's name, "" if none runs
+	choices  func(most int) string   // nil if there is no choice; see Describe
 	where    string                  // the work in words
 	single   string                  // the work for a single row, if that is more; otherwise ""
 	Moves    func(b *plan.Batch) int // the bytes that it reads and writes; see [plan.Span]; nil for none
@@ -83,6 +84,15 @@ func (l *Launch) Kernel(sh *Shape) string {
 		return l.runs(sh)
 	}
 	return l.Name
+}
+
+// Describe names the kernels that run within the limits. Of several with a choice it says for how
+// many input rows each is chosen, and whether the choice is measured or estimated.
+func (l *Launch) Describe(lim *plan.Limits) string {
+	if l.choices == nil {
+		return l.Name
+	}
+	return l.choices(lim.Size(l.rows))
 }
 
 // Does describes the launch's work in a step of that shape.
