@@ -1,0 +1,54 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/measure"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// Products have the same bits by every kernel that a table may choose.
+func TestGPUChoiceBits(t *testing.T) {
+	for name, o := range map[string]Options{"hopper": {}, "base": {Base: true}} {
+		for _, d := range plantest.Dtypes {
+			if d == tensor.F32 || weights.LaidAs(d, &plan.Limits{Activations: tensor.F16}) != d {
+				continue // there is no choice, or it is that of another format
+			}
+			t.Run(name+"/"+d.String(), func(t *testing.T) { sameByChoice(t, openGPU(t, o), d, 1, 8, 128) })
+		}
+	}
+}
+
+// The tuner measures a product of a real size, and its result is a valid table.
+func TestGPUTune(t *testing.T) {
+	b := openGPU(t, Options{Tables: t.TempDir()})
+	before := b.Memory()
+	product := lower.Product{Format: tensor.Q4_K, Gated: true, Rows: 14336, Cols: 4096}
+	all, err := measure.Tune(t.Context(), measure.NewBench(b.GPU), map[lower.Product]int{product: tunedTokens}, func(_ int, p lower.ProductTimes) { fmt.Println(p.String()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range all[0].Choices {
+		fmt.Printf("  %4d rows: %-28v %8.2f us, estimated %8.2f us\n", c.Input, c.Choice, c.Time, c.Estimated)
+		if c.Input != 1<<i || !(c.Time > 0) || c.Time > c.Estimated {
+			t.Errorf("a choice that cannot be: %+v", c)
+		}
+	}
+	path, err := b.addToTable(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := lower.ReadTable(path, b.Info.Name, b.Digest); err != nil || len(f.Table()) != len(all[0].Choices) {
+		t.Errorf("the table is %v, %v", f, err)
+	}
+	if now := b.Memory(); before.Free-now.Free > 256<<20 { // kernels stay loaded
+		t.Errorf("%d bytes free afterwards, %d before", now.Free, before.Free)
+	}
+}
