@@ -4,11 +4,14 @@ package cuda
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/store"
 )
 
 func init() {
@@ -16,11 +19,20 @@ func init() {
 }
 
 func open(o backends.Options) (backends.Backend, error) {
-	b, err := cuda.Open(cuda.Options{Device: o.Index})
+	b, err := cuda.Open(cuda.Options{Device: o.Index, Tables: tables()})
 	if err != nil {
 		return nil, present(err)
 	}
 	return b, nil
+}
+
+// tables returns the folder of the user's tables of measured kernels, or "" if there is none.
+func tables() string {
+	home, err := os.UserHomeDir()
+	if err != nil && os.Getenv("REALIZAR_HOME") == "" && os.Getenv("XDG_CACHE_HOME") == "" {
+		return ""
+	}
+	return filepath.Join(store.FromEnvironment(os.Getenv, home).Own, "tune")
 }
 
 // present wraps err with backends.Absent if the system has no NVIDIA driver, and so is not expected

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/realizar/realizar/internal/backends"
@@ -30,6 +31,20 @@ func TestPresent(t *testing.T) {
 	}
 	if err := present(cuda.ErrCapability); errors.Is(err, backends.ErrAbsent) {
 		t.Errorf("an old device: %v", err)
+	}
+}
+
+// Tables are in realizar's folder.
+func TestTables(t *testing.T) {
+	t.Setenv("REALIZAR_HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "/cache")
+	if got, want := tables(), filepath.FromSlash("/cache/realizar/tune"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	t.Setenv("REALIZAR_HOME", "/realizar")
+	t.Setenv("HOME", "")
+	if got, want := tables(), filepath.FromSlash("/realizar/tune"); got != want {
+		t.Errorf("without a home: %s, want %s", got, want)
 	}
 }
 

@@ -21,6 +21,9 @@ import (
 type doctorCommand struct {
 	Device string `default:"auto" placeholder:"auto|cpu|cuda" help:"Check this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is all GPUs and the processor."`
 	JSON   bool   `name:"json" help:"Write one JSON object per line and check."`
+	Tune   bool   `help:"Measure which kernels are the fastest for products on the GPUs, and keep the result for later runs, instead of the checks."`
+
+	Model []string `arg:"" optional:"" help:"With --tune: the models whose products are measured. Default: products of common sizes and formats."`
 }
 
 // Help is shown below the command's line.
@@ -30,19 +33,36 @@ what every GPU and every set of instructions of the processor computes with a sl
 weights of several formats, and the answer of a small model of random weights.
 
 Each line is a check and ok, failed with the reason and a way out, or none for what this machine does not have. The
-exit code is 1 when one failed; that there is no GPU is no failure unless --device wants one.
+exit code is 1 when one failed; that there is no GPU is no failure unless --device or --tune wants one.
+
+With --tune it measures products of weights with 1 to 2,048 rows on every GPU, by each kernel that may be the fastest:
+those of the models that are named, or of 1B and 8B models in Q4_K, Q6_K, Q8_0 and BF16, which takes about a minute.
+Nothing else should use the GPU meanwhile. Which kernel is chosen changes no bit of an answer, only its time. The
+result is a file in the folder tune of realizar's cache, ~/.cache/realizar unless REALIZAR_HOME or XDG_CACHE_HOME says
+otherwise; without one, choices that came with the program or estimates serve. An interrupt leaves the file as it is.
+realizar inspect MODEL --plan shows the choices.
 
 With --json the members are device ("cuda:0", "cpu avx2"), check, state (ok, failed or none) and text.
 
 Examples:
 
     realizar doctor
+    realizar doctor --tune
+    realizar doctor --tune model.gguf --device cuda:0
     realizar doctor --device cuda:1
     realizar doctor --json | jq 'select(.state != "ok")'`
 }
 
 // Validate implements the parser's interface.
-func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
+func (c *doctorCommand) Validate() error {
+	switch {
+	case len(c.Model) > 0 && !c.Tune:
+		return errors.New("a model is for --tune; realizar verify checks the files of models")
+	case c.Tune && backends.All.Host(backends.Choice{Name: c.Device}):
+		return fmt.Errorf("--tune is for GPUs, and --device=%s is none", c.Device)
+	}
+	return checkDevice(c.Device)
+}
 
 // Run checks the requested devices.
 func (c *doctorCommand) Run(a *app) error {
@@ -51,11 +71,18 @@ func (c *doctorCommand) Run(a *app) error {
 		device, _, err := backends.All.Open(backends.Choice{Name: name})
 		return device, err
 	}}
+	if c.Tune {
+		programs, err := a.programs(c.Model)
+		if err != nil {
+			return err
+		}
+		d.tune = func(name string, device *backends.Device) { d.tuneProducts(name, device, programs) }
+	}
 	host := backends.All.Host(backends.Choice{Name: c.Device})
 	if !host {
 		d.gpus(c.Device)
 	}
-	if host || backends.Automatic(c.Device) {
+	if d.tune == nil && (host || backends.Automatic(c.Device)) {
 		d.processor()
 	}
 	switch {
@@ -93,6 +120,7 @@ type doctor struct {
 	width  int // of a line, in columns; 0 is any number
 	driver func() (*driver.Driver, error)
 	open   func(name string) (*backends.Device, error)
+	tune   func(name string, device *backends.Device) // what to do with GPUs instead of checking them; nil for checks
 
 	failed int
 	err    error // of writing a finding
@@ -135,7 +163,7 @@ func (d *doctor) gpus(name string) {
 		d.report("cuda", "driver", stateOK, fmt.Sprintf("made for CUDA %v", found.Version()))
 	} else {
 		state := stateFailed
-		if backends.Automatic(name) && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)) {
+		if d.tune == nil && backends.Automatic(name) && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)) {
 			state = stateNone
 		}
 		d.report("cuda", "driver", state, err.Error())
@@ -168,11 +196,16 @@ func (d *doctor) gpu(name string) {
 		text += fmt.Sprintf(", capability %v, %s", g.Capability, g.UUID)
 	}
 	d.report(name, "device", stateOK, text)
-	d.check(name, "bandwidth", func() (string, error) {
-		reads, err := device.Bandwidth(d.app.ctx)
-		return bandwidthText(reads), err
-	})
-	d.arithmetic(name, device)
+	if d.tune != nil {
+		d.tune(name, device)
+	} else {
+		d.check(name, "bandwidth", func() (string, error) {
+			reads, err := device.Bandwidth(d.app.ctx)
+			return bandwidthText(reads), err
+		})
+		d.table(name, device)
+		d.arithmetic(name, device)
+	}
 	if err := device.Close(); err != nil {
 		d.report(name, "closing", stateFailed, err.Error())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // TestDoctorGPUs checks the findings about GPUs on any machine, with fake drivers.
@@ -62,6 +65,90 @@ func TestDoctorGPUs(t *testing.T) {
 	}
 	if good.closed != 2 || wrong.closed != 1 {
 		t.Errorf("%d and %d devices were closed, want 2 and 1", good.closed, wrong.closed)
+	}
+}
+
+// A tunedAbacus chooses its beads by measurements.
+type tunedAbacus struct {
+	*abacus
+	tuning   string
+	err      error
+	programs []*plan.Program
+}
+
+func (a *tunedAbacus) Tuning() (string, error) { return a.tuning, a.err }
+
+func (a *tunedAbacus) Tune(_ context.Context, programs []*plan.Program, report func(done, all int, text string)) (string, error) {
+	a.programs = programs
+	report(1, 2, "short rows")
+	report(2, 2, "long rows")
+	return "/cache/abacus.json", a.err
+}
+
+// TestDoctorTune checks what --tune measures and reports, and that the other checks say what they
+// know of measurements.
+func TestDoctorTune(t *testing.T) {
+	model := modeltest.Llama(t)
+	one := drivertest.Options{Devices: []drivertest.Device{{Name: "Good", Memory: 1 << 30}}}
+	for _, test := range []struct {
+		what   string
+		tune   bool
+		models []string
+		tuning string
+		err    error
+		device any // the backend; nil for a tunedAbacus
+		driver func() (*driver.Driver, error)
+		failed int
+		says   []string
+	}{
+		{what: "usual products", tune: true, says: []string{
+			"cuda:0        device     ok      Large Abacus", "cuda:0        tune       ok      1 of 2, short rows\n",
+			"cuda:0        tune       ok      2 of 2, long rows\ncuda:0        tune       ok      wrote /cache/abacus.json\n",
+		}},
+		{what: "a model twice", tune: true, models: []string{model, model}, says: []string{"wrote /cache/abacus.json"}},
+		{what: "a failure", tune: true, err: errors.New("a bead is loose"), failed: 1, says: []string{"cuda:0        tune       failed  a bead is loose"}},
+		{what: "a device without a choice", tune: true, device: &abacus{Backend: cpu.New(1)}, says: []string{"tune       none    the device has no choice of kernels"}},
+		{what: "no driver", tune: true, driver: missing, failed: 1, says: []string{"driver     failed  no usable NVIDIA driver"}},
+		{what: "checks without a table", says: []string{"cuda:0        table      none    kernels are chosen by estimates; realizar doctor --tune measures them"}},
+		{what: "checks with a table", tuning: "52 products", says: []string{"cuda:0        table      ok      52 products"}},
+		{what: "checks with a wrong table", err: errors.New("a.json: device is 7"), failed: 1, says: []string{"cuda:0        table      failed  a.json: device is 7"}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			app, out, _ := testApp(t)
+			tuned := &tunedAbacus{abacus: &abacus{Backend: cpu.New(1)}, tuning: test.tuning, err: test.err}
+			d := &doctor{app: app, driver: test.driver, open: func(string) (*backends.Device, error) {
+				if a, ok := test.device.(*abacus); ok {
+					return &backends.Device{Backend: a}, nil
+				}
+				return &backends.Device{Backend: tuned}, nil
+			}}
+			if d.driver == nil {
+				d.driver = faked(t, one)
+			}
+			if test.tune {
+				programs, err := app.programs(test.models)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.tune = func(name string, device *backends.Device) { d.tuneProducts(name, device, programs) }
+			}
+			d.gpus("auto")
+			if d.failed != test.failed || d.err != nil {
+				t.Errorf("%d failures (%v), want %d", d.failed, d.err, test.failed)
+			}
+			mentions(t, out.String(), test.says...)
+			if compared := strings.Contains(out.String(), "products "); compared == test.tune && test.driver == nil {
+				t.Errorf("products are compared: %v\n%s", compared, out)
+			}
+			if len(tuned.programs) != len(test.models) {
+				t.Errorf("%d programs, want %d", len(tuned.programs), len(test.models))
+			}
+			for _, p := range tuned.programs {
+				if len(p.Nodes) == 0 || p.Weights()[0].Data != nil {
+					t.Errorf("a program of %d nodes", len(p.Nodes))
+				}
+			}
+		})
 	}
 }
 

@@ -36,7 +36,8 @@ type inspectCommand struct {
 func (*inspectCommand) Help() string {
 	return `Reads the file's description of the model and none of its weights. A model that cannot be run is described as far
 as it goes, with the reason; so is a GGUF file that holds only a vocabulary. With --json and --plan on a GPU, kernels
-is a list of texts, one for each part of the plan that is done as one.
+is a list of texts, one for each part of the plan that is done as one. Kernels of products are listed by the number
+of rows from which each runs, and whether realizar doctor --tune has measured that it is the fastest or it is estimated.
 
 On a GPU the memory is planned as run does it: which weights lie in the GPU's memory, and which stream to it from
 pinned memory of the host, or staged from the file where that has no room for them. What has no room even so is an

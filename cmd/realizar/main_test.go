@@ -167,6 +167,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"inspect", "m", "--device", "tpu"}, `"tpu" is not in this build; use auto, cpu`},
 		{[]string{"bench", "m", "--device", "tpu"}, `"tpu"`},
 		{[]string{"doctor", "--device", "tpu"}, `"tpu"`},
+		{[]string{"doctor", "--tune", "--device", "cpu"}, "--tune is for GPUs"},
+		{[]string{"doctor", "model.gguf"}, "a model is for --tune"},
 		{[]string{"inspect", "m", "--parallel", "0"}, "--parallel=0"},
 		{[]string{"inspect", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"serve", "m", "--port=65536"}, "--port=65536"},

@@ -33,7 +33,7 @@ type envVariable struct{ name, help string }
 // environment are the variables on the manual page.
 var environment = []envVariable{
 	{kernelsVariable, "The CPU instructions to compute with, to find out where a difference comes from."},
-	{"REALIZAR_HOME", "The folder of names and of models that are not of Hugging Face's hub."},
+	{"REALIZAR_HOME", "The folder of names, of models that are not of Hugging Face's hub, and of what doctor --tune measures."},
 	{"REALIZAR_CONFIG", "The file of serve's settings. Each flag of serve has a variable of its own too: REALIZAR_PORT is --port."},
 	{"REALIZAR_HISTORY", "The file of the messages that were sent in chats, or off."},
 	{"HF_HUB_CACHE, HF_HOME", "Where the hub's tools keep models."},
