@@ -18,7 +18,7 @@ func TestNoEnd(t *testing.T) {
 		}
 		return m
 	}
-	if err := ends(9, 8).checkEnds(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "token 8, ") {
+	if err := ends(9, 8).checkEnds(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "token 8 as the end of answers") {
 		t.Errorf("%v", err)
 	}
 	for _, ids := range [][]int32{nil, {7}, {7, 8}} {

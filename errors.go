@@ -33,13 +33,13 @@ var (
 	// ErrRequest reports an invalid value in a request.
 	ErrRequest = errors.New("invalid request")
 	// ErrGrammar reports that a grammar exceeded its limits of memory or time during an answer.
-	ErrGrammar = errors.New("the grammar of the answer takes too much; ask for a simpler one")
+	ErrGrammar = errors.New("the grammar of the answer exceeds its limits of memory or time; use a simpler one")
 	// ErrContext reports a prompt that is longer than the context. The error is a
 	// [*ContextError].
 	ErrContext = errors.New("the prompt exceeds the context")
 	// ErrUnsuited reports a request of a kind that the model is not made for, such as text from an
 	// embedding model. The error says what the model is made for.
-	ErrUnsuited = errors.New("the model is not made for this")
+	ErrUnsuited = errors.New("the model does not support this")
 	// ErrMemory reports that there is too little memory for the model and its options.
 	ErrMemory = memory.ErrTooLittle
 	// ErrDevice reports that a device is missing or cannot be used.
@@ -47,7 +47,7 @@ var (
 	// ErrNoTokenizer reports that the model has no tokenizer that can be used. Such a model takes
 	// token ids only.
 	ErrNoTokenizer = hub.ErrNoTokenizer
-	// ErrNoTemplate reports that the model has no chat template that can be used.
+	// ErrNoTemplate reports that the model has no usable chat template.
 	ErrNoTemplate = hub.ErrNoTemplate
 )
 

@@ -30,7 +30,7 @@ const (
 func (m *Model) infill(ctx context.Context, tok *tokenizer.Tokenizer, r *Request, most int) (Prompt, error) {
 	f, ok := tok.Infill()
 	if !ok {
-		return Prompt{}, fmt.Errorf("realizar: %w: Infill is set, but the model's tokenizer has no tokens for the text before, after and in a gap", ErrUnsuited)
+		return Prompt{}, fmt.Errorf("realizar: %w: Infill is set, but the tokenizer of the model has no infill tokens", ErrUnsuited)
 	}
 	begun := time.Now()
 	w := &infillWriter{ctx: ctx, tok: tok, most: most}

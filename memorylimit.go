@@ -35,7 +35,7 @@ func ParseMemoryLimit(s string) (MemoryLimit, error) {
 			return MemoryLimit{Bytes: n}, nil
 		}
 	}
-	return MemoryLimit{}, fmt.Errorf("realizar: %w: %.40q is not a part of a device's memory; want bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", ErrOptions, s)
+	return MemoryLimit{}, fmt.Errorf("realizar: %w: %.40q is not an amount of device memory; want bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", ErrOptions, s)
 }
 
 // String returns l in the syntax of [ParseMemoryLimit]: "8589934592b", "50%", or "0" for no limit.

@@ -165,29 +165,29 @@ type Progress struct {
 func (o *Options) validate() error {
 	switch {
 	case o.Threads < 0:
-		return fmt.Errorf("realizar: %w: %d threads", ErrOptions, o.Threads)
+		return fmt.Errorf("realizar: %w: %d threads; want 1 or more, or 0 for one per core", ErrOptions, o.Threads)
 	case o.Kernels != "" && !slices.Contains(cpu.Tiers(), o.Kernels):
 		return fmt.Errorf("realizar: %w: CPU kernels %q; this processor has %s", ErrOptions, o.Kernels, strings.Join(cpu.Tiers(), ", "))
 	case o.Context < 0:
-		return fmt.Errorf("realizar: %w: a context of %d tokens", ErrOptions, o.Context)
+		return fmt.Errorf("realizar: %w: a context of %d tokens; want 1 or more, or 0 for what the model supports", ErrOptions, o.Context)
 	case o.Parallel < 0:
-		return fmt.Errorf("realizar: %w: %d answers at one time", ErrOptions, o.Parallel)
+		return fmt.Errorf("realizar: %w: %d running requests; want 1 or more, or 0 for the default", ErrOptions, o.Parallel)
 	case o.TargetITL < 0:
 		return fmt.Errorf("realizar: %w: a target of %v between tokens; want more than 0, or 0 for the device's own", ErrOptions, o.TargetITL)
 	case o.Memory < 0:
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.StreamWeights > StreamNever:
-		return fmt.Errorf("realizar: %w: weights are to stream %v", ErrOptions, o.StreamWeights)
+		return fmt.Errorf("realizar: %w: StreamWeights is %v; want StreamAuto, StreamAlways or StreamNever", ErrOptions, o.StreamWeights)
 	case backends.All.Host(o.choice()) && o.DeviceMemory.any():
-		return fmt.Errorf("realizar: %w: a limit of the device's memory, but the model is to run on the CPU; the limit there is Memory (--memory)", ErrOptions)
+		return fmt.Errorf("realizar: %w: a limit of device memory for a model on the CPU; use Memory (--memory) there", ErrOptions)
 	case backends.All.Host(o.choice()) && o.StreamWeights == StreamAlways:
-		return fmt.Errorf("realizar: %w: weights are to stream to a device, but the model is to run on the CPU", ErrOptions)
+		return fmt.Errorf("realizar: %w: weights stream only to a GPU, but the model runs on the CPU; leave out StreamWeights (--stream-weights)", ErrOptions)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	case o.Cache > CacheQ8:
 		return fmt.Errorf("realizar: %w: cache %d", ErrOptions, o.Cache)
 	case o.Profile && o.Watch == nil:
-		return fmt.Errorf("realizar: %w: a profile without a Watch that is told of it", ErrOptions)
+		return fmt.Errorf("realizar: %w: Profile needs Watch, which gets the profile", ErrOptions)
 	case o.HostCache < 0 || o.HostCache > math.MaxInt:
 		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}
@@ -216,7 +216,7 @@ func (o *Options) choice() backends.Choice {
 func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*memory.Planner) error) (passed, err error) {
 	cache := o.Cache.dtype(o.Activations)
 	if o.Context > made {
-		return nil, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
+		return nil, fmt.Errorf("%w: a context of %d tokens, but the model supports %d", ErrOptions, o.Context, made)
 	}
 	if n := p.MisfitHead(cache); n > 0 {
 		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
@@ -232,7 +232,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 		if !d.Kind.Host {
 			planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
 			if o.DeviceMemory.any() && planner.Options.Limit == 0 {
-				return fmt.Errorf("%w: %v may be taken on %s, which does not say how much it has; say how many bytes may be taken",
+				return fmt.Errorf("%w: a limit of %v on %s, which does not report its memory; give the limit in bytes",
 					ErrMemory, o.DeviceMemory, d.Description())
 			}
 		}

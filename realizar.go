@@ -192,7 +192,7 @@ func (m *Model) checkEnds() error {
 	}
 	slices.Sort(m.strayEnds)
 	if len(m.strayEnds) > 0 && len(m.ends) == 0 {
-		return fmt.Errorf("%w: the files end answers with token %d, which is outside the vocabulary of %d, and with no token in it", ErrConfig, m.strayEnds[0], m.Vocab())
+		return fmt.Errorf("%w: the files name token %d as the end of answers, which is outside the vocabulary of %d tokens, and no other", ErrConfig, m.strayEnds[0], m.Vocab())
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (o *Options) validateSpeculative() error {
 	case o.Speculative > SpeculativeSuffix:
 		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
 	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
-		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
+		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay off", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestStreamingFraction(t *testing.T) {
 	_, need := s.takes(512, 1)
 	half := Options{Device: "abacus", DeviceMemory: MemoryLimit{Fraction: 0.5}, Parallel: 1}
 	s.abacus.free = 0
-	if _, err := s.description.Memory(half); !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "50% may be taken on Large Abacus, which does not say how much it has; say how many bytes") {
+	if _, err := s.description.Memory(half); !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "a limit of 50% on Large Abacus, which does not report its memory; give the limit in bytes") {
 		t.Errorf("half of what nobody knows: %v", err)
 	}
 	s.abacus.free = 2 * need

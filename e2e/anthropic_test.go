@@ -248,7 +248,7 @@ func TestMessageErrors(t *testing.T) {
 			}
 		}
 	}
-	fails("a wrong key", messaged(question, 5), 401, "authentication_error", "the key", option.WithAPIKey("wrong"))
+	fails("a wrong key", messaged(question, 5), 401, "authentication_error", "API key", option.WithAPIKey("wrong"))
 	p := messaged(question, 5)
 	p.Model = "third"
 	fails("another model", p, 404, "not_found_error", modelName)

@@ -164,7 +164,7 @@ func TestOllamaPull(t *testing.T) {
 		r := talk(question, 5)
 		r.Model = name
 		_, err = s.talk(r)
-		unhappy(t, err, 404, "not found", "is not served")
+		unhappy(t, err, 404, "not found", "not served; name it")
 	}
 	if running, err := c.ListRunning(t.Context()); err != nil || len(running.Models) != 1 {
 		t.Errorf("%+v (%v)", running, err)
@@ -267,7 +267,7 @@ func TestOllamaPullStopped(t *testing.T) {
 		}()
 		<-came
 	})
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "going to stop") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "shutting down") {
 		t.Errorf("the client is told %v", err)
 	}
 }

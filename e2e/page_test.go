@@ -103,7 +103,7 @@ func TestPage(t *testing.T) {
 	b.wait(`document.querySelectorAll('nav .list li a').length === 2`)
 	b.wait(`document.querySelectorAll('article').length === 2`)
 	b.attach(`nav input[type=file]`, "other.json", `{"format": "another"}`)
-	b.wait(`document.querySelector('nav .fault')?.innerText.includes('no conversations')`)
+	b.wait(`document.querySelector('nav .fault')?.innerText.includes('not an export of conversations')`)
 
 	// Scroll up in a long conversation, then begin a new one, which is at its end.
 	b.attach(`nav input[type=file]`, "long.json", imported(strings.Repeat("Line.\n\n", 100)))

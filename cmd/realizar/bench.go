@@ -18,13 +18,13 @@ import (
 
 // benchCommand is `realizar bench MODEL`.
 type benchCommand struct {
-	Model  string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
-	Prompt *int   `short:"p" placeholder:"N" help:"Tokens of the prompt whose reading is measured; 0 leaves that out. Default: 512, or as many as the context holds."`
-	Tokens *int   `short:"n" placeholder:"N" help:"Tokens whose choosing is measured; 0 leaves that out. Default: 128, or as many as the context holds."`
-	Depth  *int   `short:"d" placeholder:"N" help:"Tokens that a sequence holds before its choosing is measured. Default: 128, or as many as the context holds beside -n."`
-	Batch  []int  `placeholder:"B" help:"Measure the choosing of so many sequences at one time, for each of these numbers, in place of one answer's."`
-	Runs   int    `short:"r" default:"3" placeholder:"N" help:"Runs of each test, after one that does not count."`
-	JSON   bool   `name:"json" help:"Write one JSON object per line and test."`
+	Model  string `arg:"" help:"${model}"`
+	Prompt *int   `short:"p" placeholder:"N" common:"" help:"Prompt tokens of the prefill test; 0 skips it. Default: 512, or as many as the context holds."`
+	Tokens *int   `short:"n" placeholder:"N" common:"" help:"Tokens of the decode test; 0 skips it. Default: 128, or as many as the context holds."`
+	Depth  *int   `short:"d" placeholder:"N" common:"" help:"Tokens in the context before the decode test. Default: 128, or as many as the context holds beside -n."`
+	Batch  []int  `placeholder:"B" common:"" help:"Batch sizes of the decode test: B sequences decode together in each step. Default: 1."`
+	Runs   int    `short:"r" default:"3" placeholder:"N" common:"" help:"Measured runs of each test, after one warm-up run. Default: ${default}."`
+	JSON   bool   `name:"json" common:"" help:"Write one JSON object for each test, one per line."`
 
 	writeFlags
 	modelFlags
@@ -32,47 +32,54 @@ type benchCommand struct {
 
 // Help is shown below the command's line.
 func (*benchCommand) Help() string {
-	return `pp512 is the reading of a prompt of 512 tokens, tg128 the choosing of 128 tokens one after the other, both in
-tokens a second: median, least and most of the runs. depth is how many tokens came before. The tokens are
-random, by a fixed seed. In a context too small for these lengths the tests are shorter and named so, pp256 for
-one; a length asked for must fit. first token is the time to it, the median of the runs, and longest that of the
-run that waited longest.
+	return `pp512 is the prefill of a prompt of 512 tokens, tg128 the decode of 128 tokens, both in tokens per
+second: the median, the minimum and the maximum of the runs. depth is the number of tokens in the
+context before the test. The tokens are random, from a fixed seed. In a context too small for the
+default lengths the tests are shorter and have other names, such as pp256; a length given by a flag
+must fit. first token is the time to the first token, the median of the runs, and longest the
+maximum.
 
-With --batch, tg128 x8 is the choosing of 128 tokens each by 8 sequences that take every step together, in tokens
-a second of all 8. Their first tokens come from a run of their own, after one that does not count, in which 8 such
-requests come at one time, as they do to a server with the same flags: prompts share steps with each other and with
-what those before them choose. first token is the median of the 8, longest that of the one that waited longest.
+With --batch, tg128 x8 is the decode of 128 tokens by each of 8 sequences in one batch, and its rate
+that of all 8 together. first token and longest come from a run of their own, after a warm-up run, in
+which 8 requests arrive at the same time, as at a server with the same flags: the prefill of one
+shares steps with the prefill and the decode of others. first token is the median of the 8 requests,
+longest the maximum.
 
-share of limit is the part of what the machine can do, measured in the same run by the fastest loops that it has.
-Choosing a token reads all weights once, for one sequence as for many, and each sequence's keys and values: of
-the read bandwidth it is what these bytes amount to. Where layers stream to a GPU it is of the link that their
-bytes come by, if that takes longer; where experts do by use, it is not known. Reading a prompt multiplies: of the time taken it is what the
-products with weights would take in registers, in 8 bits or float32 as they are computed. Attention does not count
-as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -. It is more than 100% where
-caches hold a part of what a step reads: the limit is that of memory.
+share of limit compares the rate with the limit of the machine, which the same run measures with the
+fastest loops that the program has. The limit of decode is memory bandwidth: a step reads all weights
+once, whatever the batch, and the keys and values of each sequence. If layers stream to a GPU and
+this takes longer, the limit is the bandwidth of the link; if experts stream on demand, it is
+unknown. The limit of prefill is arithmetic: the time that the products with weights take in
+registers, in 8 bits or in float32 as they are computed, without attention. - means that there is no
+such loop for the CPU, or that the test is prefill on a GPU. More than 100% means that CPU caches
+hold a part of what a step reads.
 
-With --write, write412 off is the choosing of the 412 tokens of a text after the prompt of --read, and write412
-suffix the same with proposed tokens (--speculative suffix), as many as pay or --speculative-tokens. The model
-chooses each token among this one alone, so weights do not matter, and the time is that of a real answer.
+With --write, write412 off is the decode of the 412 tokens of that text after the prompt of --read,
+and write412 suffix the same with speculative decoding (--speculative suffix) of
+--speculative-tokens, or as many as pay off. The text decides each token, so the weights have no
+influence, and the time is that of a real answer.
 
-With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
-(what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
-first token, the median), ttft_max_ms (the longest), rss_bytes and peak_rss_bytes (null where the system does not
-say), and what share_of_limit comes from, null where it does not: for choosing bandwidth_bytes_s and step_bytes (read
-by a step), where layers stream link_bytes_s and copied_bytes (by a step) too, for prompts peak_products_s and
-peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a token). proposed and accepted
-are the tokens that --write proposed in its last run, and those that were right, or null.
+With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device,
+device_name (of a GPU, or null), batch (sequences in a step), depth, model, threads (0 on a GPU),
+ttft_ms (median time to the first token), ttft_max_ms (its maximum), rss_bytes and peak_rss_bytes
+(null if the system does not report them). share_of_limit comes from members that are null where they
+do not apply: for decode bandwidth_bytes_s and step_bytes (read by a step), with streamed layers also
+link_bytes_s and copied_bytes (by a step); for prefill peak_products_s and peak_floats_s
+(multiply-adds per second in 8 bits and in float32), token_products and token_floats (of one token).
+proposed and accepted are the tokens that --write proposed in its last run, and those of them that
+were right, or null.
 
 Examples:
 
     realizar bench model.gguf
+    realizar bench model.gguf --batch 1,4,16
     realizar bench model.gguf -p 0 -n 256 -r 5 --threads 8 --json
     realizar bench model.gguf -p 0 -n 32 -d 8192
-    realizar bench model.gguf -p 0 --batch 1,4,16
     realizar bench model.gguf --device cuda
     realizar bench model.gguf --read before.txt --write after.txt
 
-realizar bench serve measures a server: see realizar bench serve --help.`
+bench is short for bench model. realizar bench serve measures a server: see realizar bench serve
+--help.`
 }
 
 // maxBatch is more sequences than a step gains from.
@@ -90,11 +97,11 @@ func (c *benchCommand) Validate() error {
 	case c.Runs < 1:
 		return fmt.Errorf("-r %d: want 1 or more", c.Runs)
 	case (c.Read == "") != (c.Write == ""):
-		return errors.New("--read and --write belong together: the text of a prompt and that of its answer")
+		return errors.New("--read and --write need each other: the text of a prompt and that of its answer")
 	case c.Write != "" && (c.Prompt != nil || c.Tokens != nil || c.Depth != nil || len(c.Batch) > 0):
-		return errors.New("--write: the files say how long prompt and answer are; leave -p, -n, -d and --batch out")
+		return errors.New("--write: the files set the lengths of prompt and answer; remove -p, -n, -d and --batch")
 	case c.checks():
-		return errors.New("--check-argmax and --check-reference: steps that are checked say nothing of speed; use run or eval")
+		return errors.New("--check-argmax and --check-reference: checks slow every step, so the rates would mean nothing; use run or eval")
 	}
 	for _, n := range c.Batch {
 		if n < 1 || n > maxBatch {
@@ -112,7 +119,7 @@ func (c *benchCommand) Validate() error {
 		}
 	}
 	if c.SpeculativeTokens != 0 && c.Write == "" {
-		return errors.New("--speculative-tokens takes effect with --write alone: the other tests choose random tokens one by one")
+		return errors.New("--speculative-tokens has an effect only with --write: the other tests decode random tokens one by one")
 	}
 	if err := checkSpeculative(c.SpeculativeTokens); err != nil {
 		return err
@@ -169,7 +176,7 @@ func (b *benchmark) lockstep(n testLengths) error {
 	defer func() { _ = m.close() }()
 	most := m.model.Spec.Context
 	if b.Context > most {
-		return usagef("--context %d: the model was made for %d tokens", b.Context, most)
+		return usagef("--context %d: the model supports %d tokens", b.Context, most)
 	}
 	if n.answer == 0 {
 		return usagef("--batch needs a context of 2 tokens, but it is %d", cmp.Or(b.Context, most))
@@ -272,13 +279,13 @@ func (b *benchmark) answers() error {
 // noteLengths reports tests whose usual lengths were reduced.
 func (b *benchmark) noteLengths(n testLengths, context int) {
 	if b.Prompt == nil && n.prompt < defaultPrompt {
-		b.app.notef("measuring pp%d in place of pp%d: the context is %d", n.prompt, defaultPrompt, context)
+		b.app.notef("measuring pp%d instead of pp%d: the context is %d", n.prompt, defaultPrompt, context)
 	}
 	switch {
 	case b.Tokens == nil && n.answer == 0:
-		b.app.notef("leaving tg%d out: the context is %d", defaultAnswer, context)
+		b.app.notef("skipping tg%d: the context is %d", defaultAnswer, context)
 	case b.Tokens == nil && n.answer < defaultAnswer:
-		b.app.notef("measuring tg%d in place of tg%d: the context is %d", n.answer, defaultAnswer, context)
+		b.app.notef("measuring tg%d instead of tg%d: the context is %d", n.answer, defaultAnswer, context)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *benchCommand) lengths(context int, d *realizar.Description) (testLength
 		n.depth = max(1, min(defaultDepth, context-n.answer))
 	}
 	if n.prompt == 0 && n.answer == 0 {
-		return n, usagef("-p 0 leaves nothing to measure: choosing takes a context of 2 tokens, but it is %d", context)
+		return n, usagef("-p 0 leaves nothing to measure: decode needs a context of 2 tokens, but it is %d", context)
 	}
 	return n, nil
 }

@@ -17,78 +17,81 @@ import (
 
 // benchGroup is `realizar bench`. Without a subcommand it measures a model.
 type benchGroup struct {
-	Model benchCommand      `cmd:"" default:"withargs" help:"Measure the speed of a model on this machine; the word model may be left out."`
-	Serve benchServeCommand `cmd:"" help:"Send requests to a server and measure how it answers."`
+	Model benchCommand      `cmd:"" default:"withargs" help:"Measure the prefill and decode speed of a model on this machine."`
+	Serve benchServeCommand `cmd:"" help:"Send requests to a server and measure latencies and throughput."`
 }
 
 // benchServeCommand is `realizar bench serve`.
 type benchServeCommand struct {
 	URL      string `arg:"" optional:"" name:"url" default:"http://127.0.0.1:8080" help:"The server, such as localhost:8080. Default: ${default}."`
-	Model    string `placeholder:"NAME" help:"The model to ask for. Default: the only one that the server has."`
-	Endpoint string `default:"chat" enum:"chat,completions" placeholder:"chat|completions" help:"The kind of request."`
-	APIKey   string `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants."`
+	Model    string `placeholder:"NAME" help:"The model to request. Default: the only model of the server."`
+	Endpoint string `default:"chat" enum:"chat,completions" placeholder:"chat|completions" help:"The endpoint to send requests to. Default: ${default}."`
+	APIKey   string `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The API key of the server. Default: REALIZAR_API_KEY."`
 
-	Concurrency *int          `short:"c" placeholder:"N" help:"Keep N requests under way. Default: 16. With --rate: at most N, and no limit without the flag."`
-	Rate        float64       `placeholder:"R" help:"Send R requests a second at random times (a Poisson process), however fast the server answers."`
-	Requests    *int          `short:"n" placeholder:"N" help:"Send N requests. Default: 100, or without a limit where --duration is one."`
-	Duration    time.Duration `placeholder:"D" help:"Send requests for so long, such as 30s or 5m, and wait for the answers under way."`
-	Sweep       *load.Sweep   `placeholder:"SWEEP" help:"Measure again and again with more load, until the server gives no more: concurrency or rate, from 1 on and doubled; with :FROM:TO from there to there, or with : and the values."`
-	Trace       string        `placeholder:"FILE" help:"Send requests when a trace says, and as long as it says. Its prompts are made up."`
-	TraceSpeed  float64       `name:"trace-speed" default:"1" placeholder:"X" help:"Let the time of the trace pass X times as fast."`
-	Timeout     time.Duration `default:"10m" placeholder:"D" help:"Give up a request that has not ended after so long; 0 means never."`
+	Concurrency *int          `short:"c" placeholder:"N" common:"" help:"Keep N requests running. Default: 16. With --rate, N is a maximum, by default none."`
+	Rate        float64       `placeholder:"R" common:"" help:"Send R requests per second at random times (a Poisson process), however fast the server answers."`
+	Requests    *int          `short:"n" placeholder:"N" common:"" help:"Send N requests. Default: 100, or no limit with --duration."`
+	Duration    time.Duration `placeholder:"D" common:"" help:"Send requests for this time, such as 30s or 5m, and wait for the running ones."`
+	Sweep       *load.Sweep   `placeholder:"SWEEP" common:"" help:"Repeat the measurement with more load until the throughput stops growing: concurrency or rate, doubled from 1; rate:2:32 doubles from 2 to 32, rate:1,3,5 takes these values."`
+	Trace       string        `placeholder:"FILE" help:"Send requests at the times and with the lengths of a trace. The prompts are made up."`
+	TraceSpeed  float64       `name:"trace-speed" default:"1" placeholder:"X" help:"Replay the trace X times as fast. Default: ${default}."`
+	Timeout     time.Duration `default:"10m" placeholder:"D" help:"Abandon a request after this time; 0 means never. Default: ${default}."`
 
-	PromptTokens load.Lengths `default:"128" placeholder:"LENGTHS" group:"requests" help:"Tokens of a prompt."`
-	AnswerTokens load.Lengths `default:"64" placeholder:"LENGTHS" group:"requests" help:"Tokens of an answer, at most."`
-	SharedPrefix int          `default:"0" placeholder:"N" group:"requests" help:"Begin each prompt with N tokens more that others begin with too."`
-	Prefixes     int          `default:"1" placeholder:"K" group:"requests" help:"Choose among K such beginnings."`
-	Seed         *uint64      `placeholder:"N" group:"requests" help:"The same seed sends the same requests. Default: a random one; the results name it."`
-	IgnoreEOS    bool         `name:"ignore-eos" group:"requests" help:"Ask for answers that go on to their length, by the field ignore_eos, which not every server knows."`
-	Fields       jsonObject   `placeholder:"JSON" group:"requests" help:"An object whose fields go into every request; null takes one out."`
+	PromptTokens load.Lengths `default:"128" placeholder:"LENGTHS" group:"requests" common:"" help:"Tokens in a prompt, such as 128 or uniform:64:256. Default: ${default}."`
+	AnswerTokens load.Lengths `default:"64" placeholder:"LENGTHS" group:"requests" common:"" help:"Most tokens in an answer, in the same notation. Default: ${default}."`
+	SharedPrefix int          `default:"0" placeholder:"N" group:"requests" help:"Begin each prompt with N additional tokens that it shares with other prompts."`
+	Prefixes     int          `default:"1" placeholder:"K" group:"requests" help:"Number of different shared prefixes. Default: ${default}."`
+	Seed         *uint64      `placeholder:"N" group:"requests" help:"Seed of the requests; the same seed sends the same requests. Default: a random seed, which the results name."`
+	IgnoreEOS    bool         `name:"ignore-eos" group:"requests" help:"Request answers of full length with the field ignore_eos, which not every server knows."`
+	Fields       jsonObject   `placeholder:"JSON" group:"requests" help:"An object whose fields are added to every request; null removes a field."`
 
-	JSON *string `name:"json" placeholder:"FILE" help:"Write the results to FILE as one JSON object; - is standard output, in place of the table."`
-	SVG  *string `name:"svg" placeholder:"FILE" help:"Draw the latencies and the throughput over time; of a sweep, the latencies over the throughput."`
+	JSON *string `name:"json" placeholder:"FILE" common:"" help:"Write the results to FILE as one JSON object; - is standard output, without the table."`
+	SVG  *string `name:"svg" placeholder:"FILE" common:"" help:"Plot latencies and throughput over time; with --sweep, latencies over throughput."`
 
-	SLO *load.SLO `name:"slo" placeholder:"TIMES" help:"Count the answers that keep these times, such as ttft=500ms,itl=50ms."`
+	SLO *load.SLO `name:"slo" placeholder:"TIMES" common:"" help:"Count the answers that meet these latencies, such as ttft=500ms,itl=50ms."`
 }
 
 // Help is shown below the command's line.
 func (*benchServeCommand) Help() string {
-	return `The server is any that answers as OpenAI's do, with streams. LENGTHS are a number (128), uniform:64:256 for all
-from 64 to 256 alike, or lognormal:200:0.8 for a median of 200 and a sigma of the logarithm of 0.8; with
-lognormal:200:0.8:2000 there is none above 2000.
+	return `The server is any with the endpoints of the OpenAI API and streaming. LENGTHS are a number (128),
+uniform:64:256 for a uniform distribution from 64 to 256, or lognormal:200:0.8 for a log-normal
+distribution with a median of 200 and a sigma of 0.8; lognormal:200:0.8:2000 cuts it off at 2000.
 
-Prompts are random words. Where the server tells how it counts (/tokenize) they come to about the tokens asked for;
-with --endpoint completions they are token ids then, and come to exactly so many. What they came to in
-the end is what the server says in usage. A server keeps what it has read: the same --seed sends the same
-prompts again, which it may then find in its cache.
+Prompts are random words. If the server counts tokens (/tokenize), they have about the requested
+number of tokens; with --endpoint completions they are then token ids, and have exactly this number.
+The results have the counts that the server reports in usage. Servers cache prompts: the same --seed
+sends the same prompts again, and the server may find them in its cache.
 
-With --concurrency a request follows when another has ended, so that a slow server is asked less. --rate is what
-users do who do not wait for each other: latencies count from when a request was due, even where it was sent
-late.
+With --concurrency a request follows the end of another, so a slow server gets fewer requests. --rate
+models users who do not wait for each other: latencies count from the time when a request is due,
+even if it is sent later.
 
-first token is the time to the first piece of text. inter-token is the time between pieces, most of which are one
-token; per token is an answer's mean over all tokens after the first piece. end to end is until the end of the
-stream. Requests that failed are counted by kind and have no part in the times. Rates are over all
-the time until the last answer's end.
+first token is the time to the first piece of text. inter-token is the time between pieces, most of
+which are one token; per token is the mean of an answer over all tokens after the first piece. end to
+end is the time to the end of the stream. Failed requests are counted by kind and do not enter the
+times. Rates are over the time until the end of the last answer.
 
---sweep has a row for each load, and --svg draws first token and inter-token over the tokens a second. It stops where
-more load brings no more: a twentieth for each doubling, failures above a tenth, or requests that come faster than
-they are answered. A step sends 4 requests for each at one time, or those of 20 seconds; --requests and
---duration count for each step. Prompts differ from step to step.
+--sweep writes a row for each load. SWEEP is concurrency or rate, doubled from 1; with :FROM:TO,
+doubled in this range; or with : and values separated by commas. The sweep stops at saturation: a
+doubled load raises the throughput by less than a twentieth, more than a tenth of the requests fail,
+or requests arrive faster than they are answered. A step sends 4 requests for each running one, or
+those of 20 seconds; --requests and --duration apply to each step. Each step has prompts of its own.
 
---slo counts answers that keep every time named: ttft until the first token, itl between tokens (99% of an answer's
-gaps), tpot per token, e2e end to end. Goodput is how many of them came a second.
+--slo counts the answers that meet every given latency: ttft to the first token, itl between tokens
+(99% of the gaps of an answer), tpot per token, e2e end to end. Goodput is their number per second.
 
---trace reads JSON lines (timestamp in milliseconds, input_length, output_length, hash_ids, as Mooncake's traces have
-them) or CSV (TIMESTAMP, ContextTokens, GeneratedTokens, as Azure's have them; a time that is a number is
-seconds). Prompts with equal hash_ids at their beginning share it, 512 tokens for each.
+--trace reads JSON lines with timestamp (milliseconds), input_length, output_length and hash_ids, the
+format of Mooncake, or CSV with TIMESTAMP, ContextTokens and GeneratedTokens, the format of Azure,
+where a timestamp that is a number is in seconds. Prompts whose hash_ids begin alike share a prefix
+of 512 tokens for each.
 
---json writes what the table has, milliseconds as such, and a series of what came in each interval. Ctrl-C ends the
-measurement and shows what there is. The exit code is 1 where no request was answered.
+--json writes the content of the table, in milliseconds, and a time series. Ctrl-C ends the
+measurement and shows the results so far. The exit code is 1 if no request was answered.
 
 Examples:
 
     realizar bench serve http://127.0.0.1:8080
+    realizar bench serve --sweep concurrency --svg sweep.svg
     realizar bench serve http://127.0.0.1:8080 -c 64 -n 1000 --prompt-tokens uniform:100:1000
     realizar bench serve http://127.0.0.1:8080 --rate 5 --duration 2m --answer-tokens lognormal:200:0.8:2000 --svg load.svg
     realizar bench serve http://127.0.0.1:8080 --sweep concurrency --slo ttft=500ms,itl=50ms --svg sweep.svg
@@ -124,9 +127,9 @@ func (c *benchServeCommand) Validate() error {
 	case c.Duration < 0:
 		return fmt.Errorf("--duration=%s: want more than 0", c.Duration)
 	case c.Sweep != nil && (c.Trace != "" || c.Rate != 0 || c.Concurrency != nil && c.Sweep.By == load.ByConcurrency):
-		return errors.New("--sweep says how much load there is: leave out --trace, --rate, and with concurrency -c")
+		return errors.New("--sweep sets the load; remove --trace, --rate, and with concurrency -c")
 	case c.Trace != "" && (c.Rate != 0 || c.SharedPrefix != 0):
-		return errors.New("--trace says when requests come and what they share: leave out --rate and --shared-prefix")
+		return errors.New("--trace sets arrival times and shared prefixes; remove --rate and --shared-prefix")
 	case !(c.TraceSpeed > 0 && c.TraceSpeed <= 1e6):
 		return fmt.Errorf("--trace-speed=%v: want more than 0, and at most 1000000", c.TraceSpeed)
 	case c.Timeout < 0:
@@ -136,7 +139,7 @@ func (c *benchServeCommand) Validate() error {
 	case c.Prefixes < 1:
 		return fmt.Errorf("--prefixes=%d: want 1 or more", c.Prefixes)
 	case c.Prefixes > 1 && c.SharedPrefix == 0:
-		return fmt.Errorf("--prefixes=%d has nothing to choose among: add --shared-prefix", c.Prefixes)
+		return fmt.Errorf("--prefixes=%d has no shared prefixes to choose from; add --shared-prefix", c.Prefixes)
 	}
 	for _, f := range []struct {
 		flag string
@@ -264,7 +267,7 @@ func measure(a *app, o load.Options) (*load.Result, error) {
 		if errors.Is(err, load.ErrOptions) {
 			err = usageError{err}
 		}
-		return nil, err
+		return nil, unreachable(err, "bench serve", o.URL)
 	}
 	requests := o.Requests
 	if o.Trace != nil && (requests == 0 || requests > len(o.Trace.Arrivals)) {
@@ -279,5 +282,9 @@ func measure(a *app, o load.Options) (*load.Result, error) {
 // firstFailure returns the message of a failed request.
 func firstFailure(r *load.Result) string {
 	kind := failureKinds(r)[0]
-	return kind + ": " + strings.TrimSpace(r.Errors[kind].First)
+	first := strings.TrimSpace(r.Errors[kind].First)
+	if strings.HasPrefix(first, kind) {
+		return first
+	}
+	return kind + ": " + first
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"image/color"
 	"io"
 	"math"
@@ -20,11 +19,16 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
+// rounding is the relative error of ticks and limits.
+const rounding = 1e-9
+
 // The size of the drawing, and the space between its parts.
 const (
 	plotWidth  = 24 * vg.Centimeter
 	plotHeight = 18 * vg.Centimeter
 	plotGap    = 0.6 * vg.Centimeter
+
+	legendWidth = 5.6 * vg.Centimeter // of one to the right of a plot
 )
 
 // Colours that are distinct for color-blind readers.
@@ -122,7 +126,7 @@ type curve struct {
 // zero.
 func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 	const least = 1e-3
-	p := newPlot(title, "Latency (ms)", "Cumulative share")
+	p := newPlot(title, "Latency (ms, log scale)", "Cumulative share")
 	p.Y.Max = 1.3 // room for the legend
 	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: 0.25, Label: "25%"}, {Value: 0.5, Label: "50%"}, {Value: 0.75, Label: "75%"}, {Value: 1, Label: "100%"}}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -145,7 +149,7 @@ func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 		low, high = 1, 10 // nothing to draw
 	}
 	p.X.Scale = plot.LogScale{}
-	p.X.Min, p.X.Max = low/1.2, high*1.2
+	p.X.Min, p.X.Max = logLimits(low, high)
 	p.X.Tick.Marker = plot.TickerFunc(decades)
 	return p, nil
 }
@@ -156,20 +160,61 @@ func decades(low, high float64) []plot.Tick {
 	wide := math.Log10(high/low) > 2.5
 	var ticks []plot.Tick
 	for power := math.Floor(math.Log10(low)); power <= math.Ceil(math.Log10(high)); power++ {
-		for _, factor := range []float64{1, 2, 3, 4, 5, 6, 7, 8, 9} {
-			v := factor * math.Pow(10, power)
-			if v < low || v > high {
+		for factor := range 9 {
+			factor++
+			v := float64(factor) * math.Pow(10, power)
+			if v < low*(1-rounding) || v > high*(1+rounding) {
 				continue
 			}
 			t := plot.Tick{Value: v}
 			if factor == 1 || !wide && (factor == 2 || factor == 5) {
-				t.Label = strconv.FormatFloat(v, 'g', 3, 64)
-				if v >= 1000 {
-					t.Label = fmt.Sprintf("%.0f", v)
-				}
+				t.Label = strconv.FormatFloat(v, 'f', max(0, int(-power)), 64)
 			}
 			ticks = append(ticks, t)
 		}
+	}
+	return ticks
+}
+
+// logLimits returns limits of a logarithmic axis for values from low to high: 1, 2 or 5 times powers
+// of ten, so that at least two labels are on the axis.
+func logLimits(low, high float64) (from, to float64) {
+	low, high = low*(1+rounding), max(high, low*1.1)*(1-rounding)
+	for power := math.Floor(math.Log10(low)); to == 0; power++ {
+		for _, factor := range []float64{1, 2, 5} {
+			switch v := factor * math.Pow(10, power); {
+			case v <= low:
+				from = v
+			case v >= high && to == 0:
+				to = v
+			}
+		}
+	}
+	if to/from > 316 { // decades labels powers of ten alone
+		from, to = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
+	}
+	return from, to
+}
+
+// A linearAxis marks multiples of 1, 2 or 5 times a power of ten. It is the most steps between
+// labels.
+type linearAxis int
+
+// Ticks implements [plot.Ticker].
+func (n linearAxis) Ticks(low, high float64) []plot.Tick {
+	power := math.Floor(math.Log10((high - low) / float64(n)))
+	step, digits := math.Pow(10, power), max(0, int(-power))
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if s := factor * math.Pow(10, power); (high-low)/s <= float64(n) {
+			if step = s; factor == 10 {
+				digits = max(0, digits-1)
+			}
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step-rounding) + 0; i*step <= high+rounding*step; i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', digits, 64)})
 	}
 	return ticks
 }
@@ -187,16 +232,26 @@ func seriesPlot(r *load.Result, title, axis string, curves ...seriesCurve) (*plo
 	most := 0.0
 	for _, c := range curves {
 		var xy plotter.XYs
+		interval := r.Series.Interval
 		for i, n := range c.counts {
-			// The last interval may be shorter.
-			begin := float64(i) * r.Series.Interval
-			span := min(r.Series.Interval, r.Seconds-begin)
+			begin := float64(i) * interval
+			span := min(interval, r.Seconds-begin)
 			if span <= 0 {
 				break
+			}
+			// The last interval may be shorter. If it is too short for a rate, it belongs to the one
+			// before.
+			rest := r.Seconds - begin - span
+			joined := rest > 0 && rest < interval/2 && i+1 < len(c.counts)
+			if joined {
+				span, n = span+rest, n+c.counts[i+1]
 			}
 			v := n / span
 			most = max(most, v)
 			xy = append(xy, plotter.XY{X: begin, Y: v}, plotter.XY{X: begin + span, Y: v})
+			if joined {
+				break
+			}
 		}
 		if len(xy) == 0 {
 			continue
@@ -206,6 +261,7 @@ func seriesPlot(r *load.Result, title, axis string, curves ...seriesCurve) (*plo
 		}
 	}
 	p.X.Min, p.X.Max = 0, max(r.Seconds, 1e-3)
+	p.X.Tick.Marker, p.Y.Tick.Marker = linearAxis(8), linearAxis(7)
 	p.Y.Max = max(most*1.3, 1e-3) // room for the legend
 	return p, nil
 }

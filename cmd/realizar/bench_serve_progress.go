@@ -77,7 +77,7 @@ func progressLine(before, now load.Progress, requests int) string {
 	if requests > 0 {
 		fmt.Fprintf(&b, " of %d", requests)
 	}
-	fmt.Fprintf(&b, " requests done, %d under way, %d failed", now.Sent-now.Done, now.Failed)
+	fmt.Fprintf(&b, " requests done, %d running, %d failed", now.Sent-now.Done, now.Failed)
 	if span := (now.Elapsed - before.Elapsed).Seconds(); span > 0 {
 		fmt.Fprintf(&b, ", %.0f tok/s", float64(now.Chunks-before.Chunks)/span)
 	}

@@ -78,7 +78,7 @@ func (l loadOf) worst() error {
 func (l loadOf) table(width int) string {
 	r := l.Result
 	rates := newTable()
-	rates.row("", "total", "a second")
+	rates.row("", "total", "per second")
 	rates.row("requests answered", strconv.Itoa(r.Completed), rate(r.RequestRate))
 	rates.row("prompt tokens", strconv.Itoa(r.PromptTokens), rate(r.PromptRate))
 	rates.row("answer tokens", strconv.Itoa(r.AnswerTokens), rate(r.AnswerRate))
@@ -137,7 +137,7 @@ func failures(r *load.Result) string {
 		return ""
 	}
 	t := newTable()
-	t.row("failed", "requests", "the first one said")
+	t.row("failed", "requests", "message of the first")
 	for _, kind := range failureKinds(r) {
 		f := r.Errors[kind]
 		t.row(kind, strconv.Itoa(f.Count), oneLine(f.First))
@@ -147,30 +147,30 @@ func failures(r *load.Result) string {
 
 // conditions describes the measurement in a few lines.
 func conditions(r *load.Result) string {
-	how := fmt.Sprintf("%d requests under way", r.Concurrency)
+	how := fmt.Sprintf("%d running requests", r.Concurrency)
 	if r.Rate > 0 || r.Trace != "" {
-		if how = fmt.Sprintf("%v requests due a second", r.Rate); r.Trace != "" {
-			how = fmt.Sprintf("requests due as in %s over %.1f s", r.Trace, r.Due)
+		if how = fmt.Sprintf("%v requests per second", r.Rate); r.Trace != "" {
+			how = fmt.Sprintf("requests of the trace %s over %.1f s", r.Trace, r.Due)
 		}
 		if r.Concurrency > 0 {
-			how += fmt.Sprintf(", at most %d under way", r.Concurrency)
+			how += fmt.Sprintf(", at most %d running", r.Concurrency)
 		}
 		if r.Late.Count > 0 {
-			how += fmt.Sprintf(", sent %s ms late at most", millisecondText(r.Late.Max))
+			how += fmt.Sprintf(", sent at most %s ms late", millisecondText(r.Late.Max))
 		}
 	}
 	lines := []string{fmt.Sprintf("%s, model %s, %s: %s, in %.1f s, seed %d", r.URL, r.Model, r.Endpoint, how, r.Seconds, r.Seed)}
 	if r.CachedTokens > 0 {
-		lines = append(lines, fmt.Sprintf("%.1f%% of the prompts' tokens were in the server's cache", 100*float64(r.CachedTokens)/float64(r.PromptTokens)))
+		lines = append(lines, fmt.Sprintf("%.1f%% of the prompt tokens were in the cache of the server", 100*float64(r.CachedTokens)/float64(r.PromptTokens)))
 	}
 	if r.Chunks > 0 && r.Chunks != r.AnswerTokens {
-		lines = append(lines, fmt.Sprintf("%.2f tokens came in a piece on average", float64(r.AnswerTokens)/float64(r.Chunks)))
+		lines = append(lines, fmt.Sprintf("%.2f tokens per piece on average", float64(r.AnswerTokens)/float64(r.Chunks)))
 	}
 	if r.Uncounted > 0 {
-		lines = append(lines, fmt.Sprintf("the server did not count the tokens of %d answers: each piece is taken for one, and their prompts for none", r.Uncounted))
+		lines = append(lines, fmt.Sprintf("the server did not count the tokens of %d answers: each piece counts as one token, and their prompts as none", r.Uncounted))
 	}
 	if r.Abandoned > 0 {
-		lines = append(lines, fmt.Sprintf("stopped before its end: %d requests under way were given up", r.Abandoned))
+		lines = append(lines, fmt.Sprintf("stopped early: %d running requests were abandoned", r.Abandoned))
 	}
 	return strings.Join(lines, "\n")
 }

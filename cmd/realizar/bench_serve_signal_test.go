@@ -24,7 +24,7 @@ func TestBenchServeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 130 || stderr.Len() > 0 || !strings.Contains(string(out), "2 requests under way were given up") {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || stderr.Len() > 0 || !strings.Contains(string(out), "2 running requests were abandoned") {
 		t.Errorf("exit code %d, standard error %q, standard output:\n%s", code, stderr, out)
 	}
 }

@@ -118,13 +118,13 @@ func (s sweepOf) conditions() string {
 	if r.Shared > 0 {
 		what += fmt.Sprintf(", %d shared", r.Shared)
 	}
-	what += fmt.Sprintf(", seed %d; milliseconds", r.Seed)
+	what += fmt.Sprintf(", seed %d; latencies in ms", r.Seed)
 	if g := r.Goodput; g != nil {
-		what += "; good is " + g.SLO.String()
+		what += "; goodput is of " + g.SLO.String()
 	}
-	end := "the last load was not more than the server takes"
+	end := "the last load did not saturate the server"
 	if s.Saturated != "" {
-		end = "it stopped as " + s.Saturated
+		end = "the sweep ended at saturation: " + s.Saturated
 	}
 	return what + "\n" + end
 }
@@ -133,8 +133,8 @@ func (s sweepOf) draw(w io.Writer) error { return writeSVG(w, s.lay) }
 
 // lay draws latencies over throughput, with a point for each step.
 func (s sweepOf) lay(c draw.Canvas) error {
-	p := newPlot("Latency over throughput, by "+map[load.SweepBy]string{load.ByConcurrency: "requests at one time", load.ByRate: "requests a second"}[s.Sweep],
-		"Throughput (answer tokens/s)", "Latency (ms)")
+	p := newPlot("Latency over throughput; the numbers are "+map[load.SweepBy]string{load.ByConcurrency: "running requests", load.ByRate: "requests per second"}[s.Sweep],
+		"Throughput (answer tokens/s)", "Latency (ms, log scale)")
 	curves := []struct {
 		name   string
 		color  color.Color
@@ -192,12 +192,15 @@ func (s sweepOf) lay(c draw.Canvas) error {
 		}
 	}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(decades)
-	// The legend takes a quarter of the height, above the curves.
-	p.Y.Min, p.Y.Max = low/1.5, high*2*math.Pow(high/low*3, 1.0/3)
-	p.X.Min, p.X.Max = 0, right*1.1
+	p.Y.Min, p.Y.Max = logLimits(low, high)
+	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, right*1.1, linearAxis(10)
 	head, _, _ := strings.Cut(s.conditions(), "\n")
 	beginDrawing(c, head)
-	p.Draw(draw.Crop(c, plotGap/2, -plotGap, plotGap/2, -2*plotGap))
+	legend := p.Legend // to the right of the plot
+	p.Legend = plot.NewLegend()
+	legend.XOffs, legend.YOffs = 0, -2*plotGap
+	p.Draw(draw.Crop(c, plotGap/2, -legendWidth, plotGap/2, -2*plotGap))
+	legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-legendWidth+plotGap, 0, 0, -2*plotGap))
 	return nil
 }
 

@@ -156,7 +156,7 @@ func TestBenchServeTable(t *testing.T) {
 	svg, object := filepath.Join(dir, "load.svg"), filepath.Join(dir, "load.json")
 	got := output(t, "", "bench", "serve", s.url+"/v1", "-n", "40", "--answer-tokens", "3", "--ignore-eos", "--rate", "400", "--svg", svg, "--json", object)
 	for _, part := range []string{"requests answered     30", "answer tokens         90", "milliseconds", "first token", "inter-token", "per token", "end to end",
-		"status 429        10  status 429: too many requests", "model parrot, chat: 400 requests due a second, sent "} {
+		"status 429        10  status 429: too many requests", "model parrot, chat: 400 requests per second, sent at most "} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the table is without %q:\n%s", part, got)
 		}
@@ -179,7 +179,7 @@ func TestBenchServeTable(t *testing.T) {
 			t.Fatalf("the drawing is no XML: %v", err)
 		}
 	}
-	for _, part := range []string{"<svg", "first token", "inter-token", "answer tokens", "failed", "Latency (ms)", "Cumulative share", "Throughput (tokens/s)", "Rate (requests/s)", "Time (s)"} {
+	for _, part := range []string{"<svg", "first token", "inter-token", "answer tokens", "failed", "Latency (ms, log scale)", "Cumulative share", "Throughput (tokens/s)", "Rate (requests/s)", "Time (s)"} {
 		if !strings.Contains(string(drawing), part) {
 			t.Errorf("the drawing is without %q", part)
 		}
@@ -193,12 +193,12 @@ func TestBenchServeFailures(t *testing.T) {
 	s := newOpenServer(t)
 	s.fails = func(int64) bool { return true }
 	r := realizarRun(t, "bench", "serve", s.url, "-n", "2", "--ignore-eos")
-	if r.code != 1 || r.stderr != "realizar: none of 2 requests was answered: status 429: status 429: too many requests\n" || !strings.Contains(r.stdout, "requests answered") {
+	if r.code != 1 || r.stderr != "realizar: none of 2 requests was answered: status 429: too many requests\n" || !strings.Contains(r.stdout, "requests answered") {
 		t.Errorf("got %+v", r)
 	}
 	none := httptest.NewServer(nil)
 	none.Close()
-	fails(t, realizarRun(t, "bench", "serve", none.URL), 1, "connection refused", none.URL)
+	fails(t, realizarRun(t, "bench", "serve", none.URL), 1, "no server at "+none.URL+" (", "connection refused); start one with realizar serve MODEL", "realizar bench serve URL")
 	// A file that cannot be created is reported before any request is sent.
 	asked := s.asked.Load()
 	fails(t, realizarRun(t, "bench", "serve", s.url, "--svg", filepath.Join(t.TempDir(), "no", "x.svg")), 1, "there is no folder")
@@ -228,7 +228,7 @@ func TestBenchServeSweep(t *testing.T) {
 	svg, object := filepath.Join(dir, "sweep.svg"), filepath.Join(dir, "sweep.json")
 	got := output(t, "", "bench", "serve", s.url, "--sweep", "concurrency:1:3", "-n", "12", "--answer-tokens", "5", "--ignore-eos",
 		"--slo", "ttft=1h,itl=1ns", "--svg", svg, "--json", object)
-	for _, part := range []string{"concurrency  answered  failed  ", "first token 50%", "good req/s", "0.0%", "good is ttft=1h0m0s,itl=1ns"} {
+	for _, part := range []string{"concurrency  answered  failed  ", "first token 50%", "good req/s", "0.0%", "goodput is of ttft=1h0m0s,itl=1ns"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the table is without %q:\n%s", part, got)
 		}
@@ -259,7 +259,7 @@ func TestBenchServeSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"first token, 50%", "inter-token, 99%", "objective ttft=1h0m0s", "Throughput (answer tokens/s)", "Latency (ms)"} {
+	for _, part := range []string{"first token, 50%", "inter-token, 99%", "objective ttft=1h0m0s", "Throughput (answer tokens/s)", "Latency (ms, log scale)"} {
 		if !strings.Contains(string(drawing), part) {
 			t.Errorf("the drawing is without %q", part)
 		}
@@ -267,7 +267,7 @@ func TestBenchServeSweep(t *testing.T) {
 	s.fails = func(int64) bool { return s.under.Load() > 1 }
 	s.held = nil
 	refused := realizarRun(t, "bench", "serve", s.url, "--sweep", "rate:100000", "-n", "64", "--answer-tokens", "500", "--ignore-eos")
-	if refused.code != 0 || !strings.Contains(refused.stdout, "it stopped as more than a tenth of the requests failed") {
+	if refused.code != 0 || !strings.Contains(refused.stdout, "the sweep ended at saturation: more than a tenth of the requests failed") {
 		t.Errorf("got %+v", refused)
 	}
 }

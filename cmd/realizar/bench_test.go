@@ -184,15 +184,15 @@ func TestBenchSmallContext(t *testing.T) {
 		tests []string
 		notes []string
 	}{
-		{nil, []string{"pp256", "tg128"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
-		{[]string{"-n", "0"}, []string{"pp256"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
+		{nil, []string{"pp256", "tg128"}, []string{"measuring pp256 instead of pp512: the context is 256"}},
+		{[]string{"-n", "0"}, []string{"pp256"}, []string{"measuring pp256 instead of pp512: the context is 256"}},
 		{[]string{"--context", "1"}, []string{"pp1"}, []string{
-			"measuring pp1 in place of pp512: the context is 1", "leaving tg128 out: the context is 1"}},
-		{[]string{"-p", "8", "-d", "200", "--batch", "2"}, []string{"pp8", "tg56 x2"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
+			"measuring pp1 instead of pp512: the context is 1", "skipping tg128: the context is 1"}},
+		{[]string{"-p", "8", "-d", "200", "--batch", "2"}, []string{"pp8", "tg56 x2"}, []string{"measuring tg56 instead of tg128: the context is 256"}},
 		{[]string{"-p", "8"}, []string{"pp8", "tg128"}, nil},
 		{[]string{"--context", "64"}, []string{"pp64", "tg63"}, []string{
-			"measuring pp64 in place of pp512: the context is 64", "measuring tg63 in place of tg128: the context is 64"}},
-		{[]string{"-p", "8", "-d", "200"}, []string{"pp8", "tg56"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
+			"measuring pp64 instead of pp512: the context is 64", "measuring tg63 instead of tg128: the context is 64"}},
+		{[]string{"-p", "8", "-d", "200"}, []string{"pp8", "tg56"}, []string{"measuring tg56 instead of tg128: the context is 256"}},
 	}
 	for _, test := range longtest.Cases(cases, cases[:4]) {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

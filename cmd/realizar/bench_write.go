@@ -16,9 +16,9 @@ import (
 // writeFlags make an answer of a given text.
 type writeFlags struct {
 	Read  string `placeholder:"FILE" help:"With --write, the prompt is the text of FILE."`
-	Write string `placeholder:"FILE" help:"Measure the choosing of the text of FILE, as if the model had chosen it, without proposed tokens and with those of --speculative suffix: what proposals gain where answers are like this one."`
+	Write string `placeholder:"FILE" help:"Measure the decode of the text in FILE, as if the model had generated it, without and with speculative decoding (--speculative suffix)."`
 
-	SpeculativeTokens int `default:"0" placeholder:"N" help:"With --write, propose N tokens in each step. Default: as many as pay, by measured times."`
+	SpeculativeTokens int `default:"0" placeholder:"N" help:"With --write, tokens to propose in each step. Default: as many as pay off by measured times."`
 }
 
 // A dictation is a constraint that allows one answer, which is not forced: each token is sampled.
@@ -89,7 +89,7 @@ func (b *benchmark) rewrite(m *lockstepModel, name string, drafts engine.Drafts,
 		p.Options.Activations = tensor.F32
 	}
 	if need := p.Options.Context; p.Made > 0 && need > p.Made {
-		return usagef("--read and --write have %d tokens together; the model was made for %d", need, p.Made)
+		return usagef("--read and --write have %d tokens together; the model supports %d", need, p.Made)
 	}
 	c, err := p.Config()
 	if err != nil {
@@ -150,7 +150,7 @@ func (b *benchmark) texts() (prompt, answer []int32, err error) {
 	}
 	prompt, answer = tok.Encode(string(before), true), tok.Encode(string(after), false)
 	if len(prompt) == 0 || len(answer) < 2 {
-		return nil, nil, usagef("--read has %d tokens and --write %d; want 1 and 2 at least", len(prompt), len(answer))
+		return nil, nil, usagef("--read has %d tokens and --write %d; want at least 1 and 2", len(prompt), len(answer))
 	}
 	return prompt, answer, nil
 }

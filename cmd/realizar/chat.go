@@ -20,7 +20,7 @@ import (
 // scrollback; only the line being written and the input are redrawn.
 func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) error {
 	if _, err := m.ChatTemplate(); err != nil {
-		return fmt.Errorf("no chat with this model, but it continues a prompt given as an argument: %w", err)
+		return fmt.Errorf("this model cannot chat, but it continues a prompt given as an argument: %w", err)
 	}
 	ctx, leave := context.WithCancel(a.ctx)
 	defer leave()
@@ -83,7 +83,7 @@ type (
 	printedMsg struct{} // lines are in the scrollback
 )
 
-const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /help lists more."
+const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /help lists commands."
 
 var (
 	faint = lipgloss.NewStyle().Faint(true)
@@ -192,7 +192,7 @@ func (c *conversation) send() tea.Cmd {
 	text := c.input.Value()
 	switch {
 	case c.cancel != nil:
-		c.hint = "The answer is not complete: Ctrl-C stops it."
+		c.hint = "The answer is not complete; Ctrl-C stops it."
 		return nil
 	case strings.TrimSpace(text) == "":
 		c.hint = keys
@@ -211,6 +211,7 @@ func (c *conversation) send() tea.Cmd {
 	}
 	c.input.Reset()
 	c.remember(text)
+	text = unslash(text)
 	lines, rest := wrap(text, c.width-len(prompt))
 	for i, line := range append(lines, rest) {
 		if i == 0 {
@@ -300,9 +301,9 @@ func (c *conversation) finish(f *realizar.Finish) {
 	case f.Reason != realizar.FinishLength:
 		c.end("")
 	case c.generation.MaxTokens != nil && f.Usage.CompletionTokens >= *c.generation.MaxTokens:
-		c.end(fmt.Sprintf("ended after %d tokens", f.Usage.CompletionTokens))
+		c.end(fmt.Sprintf("the answer ended at max-tokens, after %d tokens", f.Usage.CompletionTokens))
 	default:
-		c.end(fmt.Sprintf("the context of %d tokens is full; /clear forgets the conversation", c.model.Context()))
+		c.end(fmt.Sprintf("the context of %d tokens is full; /clear begins a new conversation", c.model.Context()))
 	}
 	if c.verbose {
 		c.print(faint.Render(fmt.Sprintf("prompt %d tokens, %.1f tok/s; answer %d tokens, %.1f tok/s",
@@ -319,7 +320,7 @@ func (c *conversation) fail(err error) {
 	case errors.Is(err, context.Canceled):
 		note = "stopped"
 	case errors.As(err, &length):
-		note = fmt.Sprintf("the conversation is %d tokens long, the context %d; shorten the message, or /clear forgets the conversation",
+		note = fmt.Sprintf("the conversation is %d tokens long, the context %d; shorten the message, or begin a new conversation with /clear",
 			length.Prompt, length.Context)
 	}
 	if c.answer.Len() == 0 {
@@ -343,12 +344,24 @@ func (c *conversation) end(note string) {
 		c.tail = ""
 	}
 	if note != "" {
-		complete, rest := wrap("["+shown(note)+"]", c.width)
-		for _, line := range append(complete, rest) {
-			c.print(faint.Render(line))
-		}
+		c.note("[" + shown(note) + "]")
 	}
 	c.print("")
+}
+
+// nameColumns is where texts begin in notes of a name and a text.
+const nameColumns = 17
+
+// note prints a line of the program, wrapped: text, or a name, a tab and text.
+func (c *conversation) note(line string) {
+	name, text, isRow := strings.Cut(line, "\t")
+	left := nameColumns
+	if !isRow {
+		name, text, left = "", line, 0
+	}
+	for _, l := range hard(hanging(name, text, left, c.width), c.width) {
+		c.print(faint.Render(l))
+	}
 }
 
 // stop stops the running answer.
@@ -430,8 +443,8 @@ func (c *conversation) content() (string, *tea.Cursor) {
 	cursor.Y += len(rows)
 	left := c.rows() - len(rows) - c.input.Height()
 	rows = append(rows, c.input.View())
-	complete, rest := wrap(c.hint, c.width)
-	for _, line := range append(complete, rest)[:min(len(complete)+1, left)] {
+	hint := hard(words(c.hint, c.width), c.width)
+	for _, line := range hint[:min(len(hint), left)] {
 		rows = append(rows, faint.Render(line))
 	}
 	return strings.Join(rows, "\n"), cursor

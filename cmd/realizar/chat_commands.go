@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 // A chatCommand is a command with a slash that a user types instead of a message.
 type chatCommand struct {
 	name, takes, help string
-	do                func(c *conversation, argument string) (said []string, err error)
+	do                func(c *conversation, argument string) (said []string, err error) // lines, perhaps of a name, a tab and a text
 }
 
 // chatCommands are the commands in the order of /help.
@@ -25,7 +26,7 @@ var chatCommands []chatCommand
 
 func init() {
 	chatCommands = []chatCommand{
-		{"/help", "", "lists these words", (*conversation).listCommands},
+		{"/help", "", "lists these commands", (*conversation).listCommands},
 		{"/bye", "", "leaves, as Ctrl-D does", func(c *conversation, _ string) ([]string, error) {
 			c.leaving = true
 			return nil, nil
@@ -34,31 +35,42 @@ func init() {
 			c.messages = c.opening
 			return []string{"The conversation is forgotten."}, nil
 		}},
-		{"/set", "NAME VALUE", "changes a setting: " + strings.Join(settingNames(), ", "), (*conversation).set},
-		{"/show", "", "says what the settings are", (*conversation).showSettings},
-		{"/save", "FILE", "writes the conversation to a file, as JSON", (*conversation).save},
-		{"/load", "FILE", "goes on with a conversation that was saved", (*conversation).load},
+		{"/set", "NAME VALUE", "sets one of " + strings.Join(settingNames(), ", "), (*conversation).set},
+		{"/show", "", "shows the settings", (*conversation).showSettings},
+		{"/save", "FILE", "saves the conversation as JSON", (*conversation).save},
+		{"/load", "FILE", "continues a saved conversation", (*conversation).load},
 	}
 }
 
-// slashWord matches a command. A path such as /usr/bin is not a command.
-var slashWord = regexp.MustCompile(`^/[A-Za-z]+$`)
+// slashWord matches a command and its argument. The name has no second slash: a path such as
+// /usr/bin begins a message.
+var slashWord = regexp.MustCompile(`(?s)^(/[^/\s]*)(?:\s(.*))?$`)
+
+// unslash returns a message that begins with a space and a slash without the space, which tells it
+// from a command.
+func unslash(text string) string {
+	if strings.HasPrefix(text, " /") {
+		return text[1:]
+	}
+	return text
+}
 
 // command runs a message that begins with a command. It returns false for any other message.
 func (c *conversation) command(text string) (isCommand bool) {
-	word, argument, _ := strings.Cut(text, " ")
-	if !slashWord.MatchString(word) {
+	parts := slashWord.FindStringSubmatch(text)
+	if parts == nil {
 		return false
 	}
+	word, argument := parts[1], parts[2]
 	i := slices.IndexFunc(chatCommands, func(k chatCommand) bool { return k.name == word })
 	if i < 0 {
-		c.hint = fmt.Sprintf("there is no %s; /help lists what there is, and a blank before it makes it a message", word)
+		c.hint = fmt.Sprintf("%s is not a command; /help lists all, and a space before the slash sends a message", shown(word))
 		return true
 	}
 	k := chatCommands[i]
 	argument = strings.TrimSpace(argument)
 	if (argument == "") != (k.takes == "") {
-		c.hint = strings.TrimSpace(fmt.Sprintf("%s is written as %s %s", k.name, k.name, k.takes))
+		c.hint = fmt.Sprintf("%s takes %s", k.name, cmp.Or(k.takes, "nothing"))
 		return true
 	}
 	said, err := k.do(c, argument)
@@ -69,10 +81,7 @@ func (c *conversation) command(text string) (isCommand bool) {
 	c.input.Reset()
 	c.recalled = 0
 	for _, line := range said {
-		complete, rest := wrap(line, c.width)
-		for _, l := range append(complete, rest) {
-			c.print(faint.Render(l))
-		}
+		c.note(line)
 	}
 	if len(said) > 0 {
 		c.print("")
@@ -83,9 +92,9 @@ func (c *conversation) command(text string) (isCommand bool) {
 func (c *conversation) listCommands(string) ([]string, error) {
 	var said []string
 	for _, k := range chatCommands {
-		said = append(said, fmt.Sprintf("%-16s %s", strings.TrimSpace(k.name+" "+k.takes), k.help))
+		said = append(said, strings.TrimSpace(k.name+" "+k.takes)+"\t"+k.help)
 	}
-	return append(said, `""" begins a message of several lines, and ends it`), nil
+	return append(said, `"""`+"\tbegins and ends a message of several lines", "space, slash\tbegins a message with a slash"), nil
 }
 
 // A chatSetting is a setting that /set changes and /show shows.
@@ -114,7 +123,7 @@ var chatSettings = []chatSetting{
 		return err
 	}, func(c *conversation) string {
 		if c.generation.MaxTokens == nil {
-			return "until the context is full"
+			return "what the context holds"
 		}
 		return strconv.Itoa(*c.generation.MaxTokens)
 	}},
@@ -169,10 +178,10 @@ func (c *conversation) set(argument string) ([]string, error) {
 	name, value, _ := strings.Cut(argument, " ")
 	i := slices.IndexFunc(chatSettings, func(s chatSetting) bool { return s.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
+		return nil, fmt.Errorf("%.40q is not a setting; want one of %s", name, strings.Join(settingNames(), ", "))
 	}
 	if value = strings.TrimSpace(value); value == "" {
-		return nil, fmt.Errorf("/set %s wants a value", name)
+		return nil, fmt.Errorf("/set %s needs a value", name)
 	}
 	if err := chatSettings[i].set(c, value); err != nil {
 		return nil, err
@@ -181,9 +190,9 @@ func (c *conversation) set(argument string) ([]string, error) {
 }
 
 func (c *conversation) showSettings(string) ([]string, error) {
-	said := []string{fmt.Sprintf("%-12s %s", "model", c.name), fmt.Sprintf("%-12s %d tokens", "context", c.model.Context()), fmt.Sprintf("%-12s %d", "messages", len(c.messages))}
+	said := []string{"model\t" + shown(c.name), fmt.Sprintf("context\t%d tokens", c.model.Context()), fmt.Sprintf("messages\t%d", len(c.messages))}
 	for _, s := range chatSettings {
-		said = append(said, fmt.Sprintf("%-12s %s", s.name, shown(s.get(c))))
+		said = append(said, s.name+"\t"+shown(s.get(c)))
 	}
 	return said, nil
 }
@@ -205,15 +214,15 @@ func (c *conversation) save(file string) ([]string, error) {
 		err = os.WriteFile(file, append(data, '\n'), 0o600)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", file, cause(err))
 	}
-	return []string{fmt.Sprintf("%d messages are in %s.", len(saved), shown(file))}, nil
+	return []string{fmt.Sprintf("%d messages saved in %s.", len(saved), shown(file))}, nil
 }
 
 func (c *conversation) load(file string) ([]string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", file, cause(err))
 	}
 	var saved []savedMessage
 	if err := json.Unmarshal(data, &saved); err != nil {
@@ -222,7 +231,7 @@ func (c *conversation) load(file string) ([]string, error) {
 	var messages []chat.Message
 	for i, m := range saved {
 		if m.Role != "user" && m.Role != "assistant" && (m.Role != "system" || i > 0) {
-			return nil, fmt.Errorf("%s: message %d is of role %q; want user and assistant, and system first", file, i+1, m.Role)
+			return nil, fmt.Errorf("%s: message %d has the role %q; want user or assistant, or system in the first message", file, i+1, m.Role)
 		}
 		messages = append(messages, chat.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning})
 	}
@@ -231,7 +240,7 @@ func (c *conversation) load(file string) ([]string, error) {
 		c.opening = messages[:1:1]
 	}
 	c.messages = messages
-	return []string{fmt.Sprintf("The conversation goes on after %d messages.", len(messages))}, nil
+	return []string{fmt.Sprintf("Loaded %d messages.", len(messages))}, nil
 }
 
 // blockQuote starts and ends a message of several lines.

@@ -27,15 +27,18 @@ func TestChatCommands(t *testing.T) {
 		s.c.input.Reset()
 	}
 	said("/help", "/save FILE")
-	said("/nonsense", "there is no /nonsense; /help")
-	said("/set", "/set is written as /set NAME VALUE")
+	said("/nonsense", "/nonsense is not a command; /help")
+	said("/max-tokens 3", "/max-tokens is not a command; /help")
+	said("/", "/ is not a command; /help")
+	said("/help me", "/help takes nothing")
+	said("/set", "/set takes NAME VALUE")
 	said("/set temperature 0.5", "temperature is 0.5.")
 	said("/set temperature hot", "temperature is a number from 0 to 100, not")
-	said("/set colour red", "there is no setting")
+	said("/set colour red", "\"colour\" is not a setting; want one of")
 	said("/set max-tokens 3", "max-tokens is 3.")
 	said("/set system Be brief.", "system is Be brief..")
 	said("/show", "temperature 0.5")
-	said("/save "+file, "3 messages are in")
+	said("/save "+file, "3 messages saved in")
 	said("/clear", "The conversation is forgotten.")
 	if len(s.c.messages) != 1 {
 		t.Errorf("/clear left %v", s.c.messages)
@@ -52,6 +55,11 @@ func TestChatCommands(t *testing.T) {
 	s.say("/usr/bin is a folder") // not a command, as /usr is followed by a slash
 	s.until(s.idle)
 	if m := s.c.messages; len(m) < 4 || m[3].Content != "/usr/bin is a folder" {
+		t.Errorf("the messages are %v", m)
+	}
+	s.say(" /nonsense") // the space makes it a message that begins with a slash
+	s.until(s.idle)
+	if m := s.c.messages; len(m) < 6 || m[5].Content != "/nonsense" {
 		t.Errorf("the messages are %v", m)
 	}
 	s.say("/bye")

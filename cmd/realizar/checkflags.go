@@ -4,8 +4,8 @@ import "github.com/realizar/realizar"
 
 // checkFlags select the work of a device that the CPU verifies.
 type checkFlags struct {
-	CheckArgmax    bool `group:"model" help:"Choose every token again on the processor, from the device's logits, and end with an error at the first difference."`
-	CheckReference int  `default:"0" placeholder:"N" group:"model" help:"Repeat every operation of the first N steps with plain loops on the processor, and end with an error that names the first that drifts. Such a step takes seconds."`
+	CheckArgmax    bool `group:"model" help:"Choose every token again on the CPU, from the logits of the device, and end with an error at the first difference."`
+	CheckReference int  `default:"0" placeholder:"N" group:"model" help:"Repeat every operation of the first N steps with plain loops on the CPU, and end with an error that names the first operation that drifts. Such a step takes seconds."`
 }
 
 // apply sets the options of the flags.

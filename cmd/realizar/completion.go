@@ -11,20 +11,19 @@ import (
 
 // completionCommand is `realizar completion`.
 type completionCommand struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
 // Help is shown below the command's line.
 func (*completionCommand) Help() string {
-	return `completion writes a script that lets a shell complete commands, flags and their values.
-
-Examples:
+	return `Examples:
 
     source <(realizar completion bash)
     realizar completion fish > ~/.config/fish/completions/realizar.fish
     realizar completion zsh > ~/.zfunc/_realizar
 
-zsh reads the script from a folder that is in its fpath before compinit runs: fpath+=~/.zfunc in ~/.zshrc.`
+zsh reads the script from a folder that is in fpath before compinit runs: fpath+=~/.zfunc in
+~/.zshrc.`
 }
 
 // Run writes the script.

@@ -100,8 +100,8 @@ func TestZshCompletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"#compdef realizar\n", "'--device=[Where the model runs]:value:(auto cpu cuda)'", "'--json-schema=[The answer is JSON that fits the JSON Schema in FILE]:file:_files'",
-		"'-v[Say on standard error how long it took]'", "'show:Say what is known of a model that is on this machine'", "'bench serve')", "compadd -- bash zsh fish;",
+		"#compdef realizar\n", "'--device=[Where the model runs]:value:(auto cpu cuda)'", "'--json-schema=[Constrain the text by the JSON Schema in FILE]:file:_files'",
+		"'-v[Report timings and the seed on standard error]'", "'show:Describe a model on this machine'", "'bench serve')", "compadd -- bash zsh fish;",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the script has no %s", want)
@@ -146,7 +146,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 func TestManPage(t *testing.T) {
 	man := manPage(commandLine(t).Model.Node, environment)
 	for _, want := range []string{
-		".TH \"REALIZAR\" \"1\"\n", "\n.SH \"NAME\"\n", "\n.SH \"EXIT STATUS\"\n", "\n\\fB130\\fR\n", "\\fBNO_COLOR\\fR", "\\fB\\-n, \\-\\-max\\-tokens=N\\fR\nEnd the answer after N tokens.",
+		".TH \"REALIZAR\" \"1\"\n", "\n.SH \"NAME\"\n", "\n.SH \"EXIT STATUS\"\n", "\n\\fB130\\fR\n", "\\fBNO_COLOR\\fR", "\\fB\\-n, \\-\\-max\\-tokens=N\\fR\nMost tokens in the answer.",
 		"\nrealizar run demo \"How do I serve a model?\"\n",
 	} {
 		if !strings.Contains(man, want) {

@@ -12,21 +12,21 @@ import (
 
 // cpCommand is `realizar cp`.
 type cpCommand struct {
-	From string `arg:"" help:"A model's name, or a path."`
-	To   string `arg:"" help:"A short name, a name oci://registry/name:tag, or the path of a folder."`
+	From string `arg:"" help:"Name or path of a model."`
+	To   string `arg:"" help:"A short name, a name such as oci://registry/name:tag, or the path of a folder."`
 }
 
 // Help is shown below the command's line.
 func (*cpCommand) Help() string {
-	return `cp gives a model another name, or copies its files.
+	return `A short name is one word. It is a line "name = model" in the file REALIZAR_ALIASES, and copies
+nothing. A name oci://registry/name:tag is a second name for the same files, which realizar push
+uploads. A copy to a folder is checked against the digests.
 
 Examples:
 
-    realizar cp hf:org/repo:Q4_K_M small                  the short name small means that model
-    realizar cp ./model.gguf oci://registry.example/m:1   the model has that name here; realizar push gives it to the registry
-    realizar cp hf:org/repo:Q4_K_M ./folder/              its files are copied to the folder, checked on their way
-
-A short name is one word. It lies in a file of lines "name = model" (REALIZAR_ALIASES), and copies nothing.`
+    realizar cp hf:org/repo:Q4_K_M small
+    realizar cp ./model.gguf oci://registry.example/m:1
+    realizar cp hf:org/repo:Q4_K_M ./folder/`
 }
 
 // Run copies a model or makes a short name.
@@ -61,7 +61,7 @@ func (c *cpCommand) Run(a *app) error {
 		}
 		at := filepath.Join(to.Path, filepath.FromSlash(f.Name))
 		if _, err := os.Lstat(at); err == nil {
-			return fmt.Errorf("%s is there already; remove it, or name another folder", at)
+			return fmt.Errorf("%s exists; remove it, or name another folder", at)
 		}
 		if err := s.CopyFile(a.ctx, f, at, bar.came); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (c *cpCommand) Run(a *app) error {
 // alias makes a short name.
 func (c *cpCommand) alias(a *app) error {
 	if c.To == "demo" {
-		return usagef("demo is the model in the program; choose another short name")
+		return usagef("demo is the built-in model; choose another short name")
 	}
 	n, err := readName(c.From)
 	if err != nil {

@@ -19,30 +19,34 @@ import (
 
 // doctorCommand is `realizar doctor`.
 type doctorCommand struct {
-	Device string `default:"auto" placeholder:"auto|cpu|cuda" help:"Check this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is all GPUs and the processor."`
-	JSON   bool   `name:"json" help:"Write one JSON object per line and check."`
-	Tune   bool   `help:"Measure which kernels are the fastest for products on the GPUs, and keep the result for later runs, instead of the checks."`
+	Device string `default:"auto" placeholder:"auto|cpu|cuda" common:"" help:"Check this device: cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is all GPUs and the CPU."`
+	JSON   bool   `name:"json" common:"" help:"Write one JSON object for each check, one per line."`
+	Tune   bool   `common:"" help:"Instead of the checks, measure which kernels of products are the fastest on the GPUs, and keep the result for later runs."`
 
 	Model []string `arg:"" optional:"" help:"With --tune: the models whose products are measured. Default: products of common sizes and formats."`
 }
 
 // Help is shown below the command's line.
 func (*doctorCommand) Help() string {
-	return `Looks for the driver of NVIDIA's GPUs and for the GPUs that it shows, measures how fast memory is read, and compares
-what every GPU and every set of instructions of the processor computes with a slow and plain program: products with
-weights of several formats, and the answer of a small model of random weights.
+	return `doctor looks for the driver of NVIDIA GPUs and for the GPUs that it reports, measures memory
+bandwidth, and compares what each GPU and each instruction set of the CPU computes with a slow and
+plain program: products with weights of several formats, and the answer of a small model with random
+weights.
 
-Each line is a check and ok, failed with the reason and a way out, or none for what this machine does not have. The
-exit code is 1 when one failed; that there is no GPU is no failure unless --device or --tune wants one.
+Each line is a check with its result: ok; failed, with the reason and a way out; or none if this
+machine lacks the device. The exit code is 1 if a check failed. A missing GPU is a failure only with
+--device cuda or --tune.
 
-With --tune it measures products of weights with 1 to 2,048 rows on every GPU, by each kernel that may be the fastest:
-those of the models that are named, or of 1B and 8B models in Q4_K, Q6_K, Q8_0 and BF16, which takes about a minute.
-Nothing else should use the GPU meanwhile. Which kernel is chosen changes no bit of an answer, only its time. The
-result is a file in the folder tune of realizar's cache, ~/.cache/realizar unless REALIZAR_HOME or XDG_CACHE_HOME says
-otherwise; without one, choices that came with the program or estimates serve. An interrupt leaves the file as it is.
-realizar inspect MODEL --plan shows the choices.
+With --tune, doctor measures products of weights with 1 to 2,048 rows on every GPU, by each kernel
+that may be the fastest: those of the named models, or of 1B and 8B models in Q4_K, Q6_K, Q8_0 and
+BF16, which takes about a minute. Nothing else should use the GPU meanwhile. The choice of a kernel
+changes no bit of an answer, only its time. The result is a file in the folder tune of realizar's
+cache: ~/.cache/realizar, unless REALIZAR_HOME or XDG_CACHE_HOME is set. Without it, built-in
+measurements or estimates choose. An interrupt leaves the file as it is. realizar inspect MODEL --plan
+shows the choices.
 
-With --json the members are device ("cuda:0", "cpu avx2"), check, state (ok, failed or none) and text.
+With --json the members are device ("cuda:0", "cpu avx2"), check, state (ok, failed or none) and
+text.
 
 Examples:
 

@@ -97,7 +97,7 @@ func compareProducts(ctx context.Context, b plan.Backend) (string, error) {
 			}
 			for i := range want {
 				if off := distance(got[i], want[i]); !(off <= c.bound) {
-					return "", fmt.Errorf("weights of %v, %s: the result is off by %.2g of its length, %.2g is the most; %s", d, c.name, off, c.bound, mistrust)
+					return "", fmt.Errorf("weights of %v, %s: the relative error is %.2g, the limit %.2g; %s", d, c.name, off, c.bound, mistrust)
 				}
 			}
 		}
@@ -274,7 +274,7 @@ func decodeGreedily(ctx context.Context, p *plan.Program, b plan.Backend, c engi
 func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
 	for i, want := range a.tokens {
 		if off := distance(b.logits[i], a.logits[i]); !(off <= bound) {
-			return "", fmt.Errorf("the logits of token %d are off by %.2g of their length, %.2g is the most", i, off, bound)
+			return "", fmt.Errorf("the relative error of the logits of token %d is %.2g, the limit %.2g", i, off, bound)
 		}
 		got := b.tokens[i]
 		if got == want {
@@ -285,7 +285,7 @@ func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
 		}
 		// The bound allows each of the two logits to be off by that much.
 		if gap := float64(a.logits[i][want] - a.logits[i][got]); gap > 2*bound*rms(a.logits[i]) {
-			return "", fmt.Errorf("token %d is %d in place of %d, whose logit is larger by %.2g", i, got, want, gap)
+			return "", fmt.Errorf("token %d is %d instead of %d, whose logit is larger by %.2g", i, got, want, gap)
 		}
 		return fmt.Sprintf("%d tokens of %d and then one as likely", i, len(a.tokens)), nil
 	}

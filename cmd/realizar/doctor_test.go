@@ -49,8 +49,8 @@ func TestDoctorGPUs(t *testing.T) {
 		{what: "one of two", device: "cuda:0", driver: faked(t, two), want: madeFor + sound},
 		{what: "no such one", device: "cuda:7", driver: faked(t, two), failed: 1, want: madeFor + "cuda:7        device     failed  there is no cuda:7\n"},
 		{what: "all", device: "auto", driver: faked(t, two), failed: 2, says: []string{
-			madeFor + sound + "cuda:1        device     ok ", "cuda:1        products   failed  weights of Q4_0, Q8_0 activations: the result is off by ",
-			"cuda:1        tokens     failed  Q8_0 activations: the logits of token 0 are off by ", "use another device",
+			madeFor + sound + "cuda:1        device     ok ", "cuda:1        products   failed  weights of Q4_0, Q8_0 activations: the relative error is ",
+			"cuda:1        tokens     failed  Q8_0 activations: the relative error of the logits of token 0 is ", "use another device",
 		}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -74,10 +74,10 @@ func (e *editor) set(text string) {
 func (e *editor) insert(text string) error {
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	if n := e.LineCount() + strings.Count(text, "\n"); n > maxLines {
-		return fmt.Errorf("a message of %d lines is too long to be edited here, %d are possible", n, maxLines)
+		return fmt.Errorf("a message of %d lines is too long to edit here; the limit is %d", n, maxLines)
 	}
 	if n := longestRun(text); n > maxRun {
-		return fmt.Errorf("%d invisible characters in a row cannot be edited here, %d can", n, maxRun)
+		return fmt.Errorf("%d invisible characters in a row cannot be edited here; the limit is %d", n, maxRun)
 	}
 	e.update(tea.PasteMsg{Content: text})
 	_, here, _ := e.around() // the inserted text may have joined the next character

@@ -14,29 +14,31 @@ import (
 
 // evalCommand is `realizar eval`.
 type evalCommand struct {
-	Model   string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
-	Text    string `required:"" placeholder:"FILE" help:"The text to predict; - is standard input."`
-	Stride  int    `default:"0" placeholder:"N" help:"Tokens by which a window is further on than the one before. Default: half a window."`
-	Against string `placeholder:"MODEL" help:"Another model with the same tokens, whose predictions are the ones to keep to."`
-	JSON    bool   `name:"json" help:"Write one JSON object."`
+	Model   string `arg:"" help:"${model}"`
+	Text    string `required:"" placeholder:"FILE" common:"" help:"The text to predict; - is standard input."`
+	Stride  int    `default:"0" placeholder:"N" common:"" help:"Tokens from the start of one window to the start of the next. Default: half a window."`
+	Against string `placeholder:"MODEL" common:"" help:"A reference model with the same tokenizer; measure the divergence from its predictions."`
+	JSON    bool   `name:"json" common:"" help:"Write one JSON object."`
 
 	modelFlags
 }
 
 // Help is shown below the command's line.
 func (*evalCommand) Help() string {
-	return `The text is read as one list of tokens, as realizar tokenize --special makes it: special tokens in it match.
-It is cut into windows as long as the context (--context, or all that the model was made for), each --stride tokens
-after the one before. A window scores the tokens that no window before it has, so all but the first window's have
-at least the rest of a window before them. A shorter stride gives each token more to go by, and takes longer.
+	return `The text is one list of tokens, as from realizar tokenize --special: special tokens in it match. It
+is cut into windows of the length of the context (--context, or that of the model), each --stride
+tokens after the one before. A window scores the tokens that no earlier window contains, so in every
+window but the first each scored token has at least the rest of a window before it. A shorter stride
+gives tokens more context, and takes longer.
 
-perplexity is the exponential of the mean negative log-likelihood of the tokens, with its standard error; the first
-token has nothing before it and does not count. Perplexities of models with different tokens cannot be compared; bits
-per byte, the same sum over the bytes of the text, can.
+perplexity is the exponential of the mean negative log-likelihood of the tokens, with its standard
+error; the first token has no context and does not count. Perplexities of models with different
+tokenizers cannot be compared; bits per byte, the same sum over the bytes of the text, can.
 
---against runs a second model over the same windows, for example the one that this one was quantised from. divergence
-is that of Kullback and Leibler, sum of p ln(p/q) over all tokens, p being the other model's probabilities: 0 where
-both say the same. same choice is how often both hold the same token the likeliest.
+--against runs a second model over the same windows, such as the one that this model was quantized
+from. divergence is the Kullback-Leibler divergence, the sum of p ln(p/q) over all tokens, where p are
+the probabilities of the other model: 0 if both predict the same. same choice is how often both have
+the same likeliest token.
 
 Examples:
 
@@ -44,10 +46,10 @@ Examples:
     realizar eval model-q4_k_m.gguf --text wiki.test.raw --against model-f16.gguf
     realizar eval model.gguf --text notes.txt --context 2048 --stride 256 --json
 
-With --json the members are model, text, bytes, tokens (of the text), scored, window, stride, nats (the mean),
-perplexity, perplexity_error, bits_per_byte, seconds and, with --against, against: model, perplexity,
-perplexity_error, bits_per_byte, divergence_mean, divergence_median, divergence_99 (99 places of 100 have no more),
-divergence_max and same_choice (0 to 1). What is infinite or undefined is null.`
+With --json the members are model, text, bytes, tokens (of the text), scored, window, stride, nats
+(the mean), perplexity, perplexity_error, bits_per_byte, seconds and, with --against, against: model,
+perplexity, perplexity_error, bits_per_byte, divergence_mean, divergence_median, divergence_99 (the
+99th percentile), divergence_max and same_choice (0 to 1). Infinite and undefined values are null.`
 }
 
 // Validate implements the parser's interface.
@@ -125,7 +127,7 @@ func (e *evaluation) add(a *app, path string, f *modelFlags) error {
 	case !slices.Equal(ids, e.ids):
 		return fmt.Errorf("%s and %s make different tokens of the text: their predictions cannot be compared", first.path, path)
 	case len(ids) < 2:
-		return fmt.Errorf("--text: %d token for %s, and the first one has nothing before it: want a longer text", len(ids), path)
+		return fmt.Errorf("--text: %d token for %s, and the first one has no context; want a longer text", len(ids), path)
 	}
 	return nil
 }
@@ -143,7 +145,7 @@ func (e *evaluation) cut(context, stride int) error {
 		e.window = min(e.window, m.model.Context())
 	}
 	if e.window < 2 {
-		return fmt.Errorf("--context=%d: a window takes 2 tokens or more", context)
+		return fmt.Errorf("--context=%d: a window needs 2 tokens or more", context)
 	}
 	if e.stride = stride; stride == 0 {
 		e.stride = e.window / 2

@@ -8,15 +8,15 @@ import (
 
 // gcCommand is `realizar gc`.
 type gcCommand struct {
-	DryRun bool `help:"Say what would be removed, and remove nothing."`
-	JSON   bool `name:"json" help:"Write one JSON object per file and line."`
+	DryRun bool `help:"Only list what would be removed."`
+	JSON   bool `name:"json" help:"Write one JSON object for each file, one per line."`
 }
 
 // Help is shown below the command's line.
 func (*gcCommand) Help() string {
-	return `gc removes files that no model has: parts of downloads that were broken off, and files of the hub's cache and of realizar's
-folder that no version and no name leads to. What is being pulled is left alone, and so is what other tools have put into
-the hub's cache within the last hour.
+	return `gc removes incomplete downloads, and files in the cache of the hub and in the folder of realizar that
+no revision and no name refers to. Downloads in progress stay, and so does what other tools have put
+into the cache of the hub within the last hour.
 
 Examples:
 

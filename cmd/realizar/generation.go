@@ -10,22 +10,22 @@ import (
 
 // generationFlags say how tokens are sampled and when an answer ends.
 type generationFlags struct {
-	MaxTokens   *int     `short:"n" placeholder:"N" group:"answer" help:"End the answer after N tokens. Default: when the context is full."`
-	MinTokens   int      `default:"0" placeholder:"N" group:"answer" help:"Keep the model from ending the answer before N tokens."`
-	Temperature *float32 `placeholder:"T" group:"answer" help:"Below 1 likely tokens become likelier, above 1 less so; 0 always takes the likeliest."`
-	TopK        *int     `placeholder:"K" group:"answer" help:"Choose among the K likeliest tokens; 0 means all."`
-	TypicalP    *float32 `placeholder:"P" group:"answer" help:"Choose among the tokens that surprise about as much as is to be expected, whose probabilities add up to P; 0 means all."`
-	TopP        *float32 `placeholder:"P" group:"answer" help:"Choose among the likeliest tokens whose probabilities add up to P; 0 means all."`
-	MinP        *float32 `placeholder:"P" group:"answer" help:"Choose among tokens at least P times as likely as the likeliest; 0 means all."`
+	MaxTokens   *int     `short:"n" placeholder:"N" group:"answer" common:"" help:"Most tokens in the answer. Default: what the context holds."`
+	MinTokens   int      `default:"0" placeholder:"N" group:"answer" help:"Fewest tokens in the answer: the model cannot end it earlier."`
+	Temperature *float32 `placeholder:"T" group:"answer" common:"" help:"Sampling temperature; 0 always takes the likeliest token. Default: what the model recommends, or 0."`
+	TopK        *int     `placeholder:"K" group:"answer" help:"Sample from the K likeliest tokens; 0 means all."`
+	TypicalP    *float32 `placeholder:"P" group:"answer" help:"Sample from the tokens whose information is closest to the entropy, up to a total probability of P (locally typical sampling); 0 means all."`
+	TopP        *float32 `placeholder:"P" group:"answer" help:"Sample from the likeliest tokens, up to a total probability of P; 0 means all."`
+	MinP        *float32 `placeholder:"P" group:"answer" help:"Sample from tokens at least P times as likely as the likeliest; 0 means all."`
 
-	RepetitionPenalty *float32 `placeholder:"R" group:"answer" help:"Above 1 tokens of the prompt and the answer become less likely; 1 changes nothing."`
-	PresencePenalty   *float32 `placeholder:"R" group:"answer" help:"Above 0 tokens that the answer has already become less likely; 0 changes nothing."`
-	FrequencyPenalty  *float32 `placeholder:"R" group:"answer" help:"The same, by as many times as the answer has them."`
+	RepetitionPenalty *float32 `placeholder:"R" group:"answer" help:"Above 1, tokens of the prompt and the answer become less likely; 1 has no effect."`
+	PresencePenalty   *float32 `placeholder:"R" group:"answer" help:"Above 0, tokens that occur in the answer become less likely; 0 has no effect."`
+	FrequencyPenalty  *float32 `placeholder:"R" group:"answer" help:"As --presence-penalty, once for each occurrence."`
 
-	LogitBias map[int32]float32 `placeholder:"ID=BIAS" mapsep:"none" group:"answer" help:"Add BIAS to the logit of token ID; -inf forbids it. May be given several times."`
+	LogitBias map[int32]float32 `placeholder:"ID=BIAS" mapsep:"none" group:"answer" help:"Add BIAS to the logit of token ID; -inf forbids the token. Repeatable."`
 
-	Seed *uint64  `short:"s" placeholder:"N" group:"answer" help:"The same seed chooses the same tokens. Default: a random one; --verbose shows it."`
-	Stop []string `placeholder:"TEXT" sep:"none" group:"answer" help:"End the answer before TEXT. May be given several times."`
+	Seed *uint64  `short:"s" placeholder:"N" group:"answer" common:"" help:"The same seed gives the same answer. Default: a random seed, which --verbose shows."`
+	Stop []string `placeholder:"TEXT" sep:"none" group:"answer" common:"" help:"End the answer before TEXT. Repeatable."`
 }
 
 // Validate checks the values. The parser does not call it for embedded flags; the command's own
@@ -44,7 +44,7 @@ func (f *generationFlags) Validate() error {
 		return fmt.Errorf("--min-tokens=%d: want 0 or more", f.MinTokens)
 	}
 	if f.MaxTokens != nil && f.MinTokens > *f.MaxTokens {
-		return fmt.Errorf("--min-tokens=%d: --max-tokens=%d ends the answer before", f.MinTokens, *f.MaxTokens)
+		return fmt.Errorf("--min-tokens=%d is more than --max-tokens=%d", f.MinTokens, *f.MaxTokens)
 	}
 	for name, p := range map[string]*float32{"typical-p": f.TypicalP, "top-p": f.TopP, "min-p": f.MinP} {
 		if p != nil && !(*p >= 0 && *p <= 1) {

@@ -11,18 +11,18 @@ import (
 
 // grammarCommand is `realizar grammar`.
 type grammarCommand struct {
-	Check *string `placeholder:"TEXT" help:"Say whether TEXT fits; - is standard input."`
-	JSON  bool    `name:"json" help:"Write an object in place of a line."`
-	Exact bool    `help:"JSON fits as an answer is written: properties in the schema's order, names in one spelling, white space as --json-whitespace says. Else whatever is valid fits."`
+	Check *string `placeholder:"TEXT" common:"" help:"Check whether TEXT fits; - is standard input."`
+	JSON  bool    `name:"json" common:"" help:"Write a JSON object instead of a line of text."`
+	Exact bool    `common:"" help:"Check JSON as answers are constrained: properties in the order of the schema, names in one spelling, white space as --json-whitespace says. Without it, all valid JSON fits."`
 
 	grammarFlags
 }
 
 // Help is shown below the command's line.
 func (*grammarCommand) Help() string {
-	return `Says whether a JSON Schema, a regular expression or a grammar can be enforced, and with --check whether a text
-fits: "fits", "may be continued" if the text is the beginning of one that fits, or "fails at byte N". The exit
-code is 0 if the text fits, and 1 if it does not.
+	return `grammar checks whether a JSON Schema, a regular expression or a grammar can constrain answers, and
+with --check whether a text fits: "fits", "may be continued" if the text is the beginning of one that
+fits, or "fails at byte N". The exit code is 0 if the text fits, and 1 if it does not.
 
 Examples:
 
@@ -35,7 +35,7 @@ Examples:
 // Validate implements the parser's interface.
 func (c *grammarCommand) Validate() error {
 	if c.JSONSchema == "" && c.Regex == "" && c.GrammarFile == "" {
-		return errors.New("there is no grammar: give --json-schema, --regex or --grammar")
+		return errors.New("no grammar; want --json-schema, --regex or --grammar")
 	}
 	return c.grammarFlags.Validate()
 }

@@ -10,16 +10,16 @@ import (
 
 // grammarFlags say what form a text must have.
 type grammarFlags struct {
-	JSONSchema  string `name:"json-schema" placeholder:"FILE" group:"answer" help:"The answer is JSON that fits the JSON Schema in FILE."`
-	Regex       string `name:"regex" placeholder:"PATTERN" group:"answer" help:"The answer matches the regular expression, as a whole."`
-	GrammarFile string `name:"grammar" placeholder:"FILE" group:"answer" help:"The answer is of the grammar in FILE, in llama.cpp's notation (GBNF), or in that of Lark."`
+	JSONSchema  string `name:"json-schema" placeholder:"FILE" group:"answer" common:"" help:"Constrain the text by the JSON Schema in FILE."`
+	Regex       string `name:"regex" placeholder:"PATTERN" group:"answer" help:"Constrain the text to match the regular expression as a whole."`
+	GrammarFile string `name:"grammar" placeholder:"FILE" group:"answer" help:"Constrain the text by the grammar in FILE, in the notation of llama.cpp (GBNF) or of Lark."`
 
 	jsonFlags
 }
 
 // jsonFlags say how JSON is written.
 type jsonFlags struct {
-	JSONWhitespace string `name:"json-whitespace" enum:"natural,compact,any" default:"natural" placeholder:"KIND" group:"answer" help:"White space in JSON: natural (a space, or a line break with indentation), compact (none) or any."`
+	JSONWhitespace string `name:"json-whitespace" enum:"natural,compact,any" default:"natural" placeholder:"KIND" group:"answer" help:"White space in JSON: natural (a space, or a line break with indentation), compact (none) or any. Default: ${default}."`
 }
 
 var jsonSpaces = map[string]realizar.JSONSpace{"natural": realizar.JSONSpaceNatural, "compact": realizar.JSONSpaceNone, "any": realizar.JSONSpaceAny}
@@ -38,7 +38,7 @@ func (f *grammarFlags) Validate() error {
 		}
 	}
 	if len(given) > 1 {
-		return fmt.Errorf("%s: a text has one grammar; leave out all but one", strings.Join(given, ", "))
+		return fmt.Errorf("%s: a text has one grammar; remove all but one", strings.Join(given, ", "))
 	}
 	return nil
 }

@@ -9,42 +9,70 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Help begins with a part that fits a screen: usage, two examples, arguments, and all flags or, if
-// there are many, the common ones. The rest follows under headings.
+// Help has a short form, for --help, and a whole form, for --help-all. The short form fits a screen:
+// usage, two examples, arguments and the flags with the tag common. It is the whole form if that
+// fits too.
 
 const (
-	screenLines = 40 // of the first part
+	screenLines = 40 // of the short form at 80 columns
 	widestProse = 100
 	flagColumns = 26 // columns for the names of flags, if the width allows
 )
 
-// commonFlags are the flags that the first part shows if a command has too many, the most important
-// first.
-var commonFlags = []string{
-	"help", "system", "max-tokens", "temperature", "seed", "json", "host", "port", "served-model-name", "api-key-file",
-	"config", "context", "device", "threads", "prompt", "tokens", "runs", "concurrency", "requests", "rate", "duration",
+// helpOf returns the help for --help of a command or of the program.
+func helpOf(node *kong.Node, width int) string {
+	whole := wholeHelp(node, width)
+	if node.Type == kong.ApplicationNode || strings.Count(whole, "\n") <= screenLines {
+		return whole
+	}
+	node = runNode(node)
+	_, examples, _ := splitDetail(node.Detail)
+	h := &helpText{width: width}
+	h.begin(node, examples)
+	h.flags("Common flags:", ungrouped(common(node)))
+	h.gap()
+	h.prose(pathOf(node) + " --help-all shows all flags and more help.")
+	for _, other := range node.Parent.Children {
+		if node.Parent.DefaultCmd == node && other != node {
+			h.prose("See also " + pathOf(other) + " --help.")
+		}
+	}
+	return h.String()
 }
 
-// helpOf returns the help of a command or of the program.
-func helpOf(node *kong.Node, width int) string {
+// wholeHelp returns the help for --help-all of a command or of the program.
+func wholeHelp(node *kong.Node, width int) string {
 	if node.Type == kong.ApplicationNode {
 		return programHelp(node, width)
 	}
-	if node.DefaultCmd != nil {
-		node = node.DefaultCmd
-	}
+	node = runNode(node)
 	intro, examples, rest := splitDetail(node.Detail)
 	h := &helpText{width: width}
+	h.begin(node, examples)
+	h.flags("Flags:", flagsOf(node))
+	if len(examples) > 2 {
+		h.gap()
+		h.line("More examples:")
+		h.examples(examples[2:])
+	}
+	if notes := strings.TrimSpace(intro + "\n\n" + rest); notes != "" {
+		h.gap()
+		h.line("Notes:")
+		h.gap()
+		h.paragraphs(notes)
+	}
+	return h.String()
+}
+
+// begin writes usage, the first two examples and the arguments.
+func (h *helpText) begin(node *kong.Node, examples []string) {
 	h.line("Usage: " + usageOf(node))
 	h.gap()
 	h.prose(node.Help)
 	if len(examples) > 0 {
 		h.gap()
 		h.line("Examples:")
-		h.gap()
-		for _, e := range examples[:min(2, len(examples))] {
-			h.line("    " + strings.ReplaceAll(e, "\n", "\n    "))
-		}
+		h.examples(examples[:min(2, len(examples))])
 	}
 	if len(node.Positional) > 0 {
 		h.gap()
@@ -55,53 +83,50 @@ func helpOf(node *kong.Node, width int) string {
 		}
 		h.table(rows)
 	}
-	var all []*kong.Flag
-	for _, group := range node.AllFlags(true) {
-		all = append(all, group...)
-	}
-	whole := &helpText{width: width, b: h.b}
-	whole.flags("Flags:", all)
-	if whole.lines() <= screenLines {
-		h = whole
-	} else {
-		h = h.commonFlags(all)
-	}
-	if len(examples) > 2 {
-		h.gap()
-		h.line("More examples:")
-		h.gap()
-		for _, e := range examples[2:] {
-			h.line("    " + strings.ReplaceAll(e, "\n", "\n    "))
-		}
-	}
-	if notes := strings.TrimSpace(intro + "\n\n" + rest); notes != "" {
-		h.gap()
-		if len(examples) > 2 || h.lines() > screenLines/2 {
-			h.line("Notes:")
-			h.gap()
-		}
-		h.paragraphs(notes)
-	}
-	return h.String()
 }
 
-// commonFlags writes a table of as many common flags as fit the screen, and one of the others.
-func (h *helpText) commonFlags(all []*kong.Flag) *helpText {
-	with := h
-	var common []*kong.Flag
-	for _, name := range commonFlags {
-		i := slices.IndexFunc(all, func(f *kong.Flag) bool { return f.Name == name })
-		if i < 0 {
-			continue
-		}
-		more := &helpText{width: h.width, b: h.b}
-		more.flags("Common flags:", ungrouped(append(common[:len(common):len(common)], all[i])))
-		if more.lines() <= screenLines || len(common) == 0 {
-			with, common = more, append(common, all[i])
-		}
+func (h *helpText) examples(examples []string) {
+	h.gap()
+	for _, e := range examples {
+		h.line("    " + strings.ReplaceAll(e, "\n", "\n    "))
 	}
-	with.flags("Other flags:", slices.DeleteFunc(slices.Clone(all), func(f *kong.Flag) bool { return slices.Contains(common, f) }))
-	return with
+}
+
+// runNode returns the node that runs: node, or its default subcommand.
+func runNode(node *kong.Node) *kong.Node {
+	if node.DefaultCmd != nil {
+		return node.DefaultCmd
+	}
+	return node
+}
+
+// flagsOf returns the flags of a command: its own, then those of all commands.
+func flagsOf(node *kong.Node) []*kong.Flag {
+	var all []*kong.Flag
+	for _, group := range node.AllFlags(true) {
+		all = append(group, all...)
+	}
+	return all
+}
+
+// common returns the flags of a command that have the tag common.
+func common(node *kong.Node) []*kong.Flag {
+	return slices.DeleteFunc(flagsOf(node), func(f *kong.Flag) bool { return !f.Tag.Has("common") })
+}
+
+// A wholeHelpFlag is --help-all.
+type wholeHelpFlag bool
+
+// IgnoreDefault keeps the parser from resetting the flag, as for --help.
+func (wholeHelpFlag) IgnoreDefault() {}
+
+// BeforeReset writes help and exits, before the parser checks the rest of the command line.
+func (wholeHelpFlag) BeforeReset(command *kong.Context) error {
+	if err := writeHelp(command, wholeHelp); err != nil {
+		return err
+	}
+	command.Exit(0)
+	return nil
 }
 
 // ungrouped returns copies of flags without groups, for a single table.
@@ -125,14 +150,14 @@ func programHelp(app *kong.Node, width int) string {
 	h.line("Commands:")
 	var rows [][2]string
 	for _, c := range commands(app) {
-		rows = append(rows, [2]string{strings.TrimPrefix(c.FullPath(), "realizar "), c.Help})
+		rows = append(rows, [2]string{strings.TrimPrefix(pathOf(c), "realizar "), c.Help})
 	}
 	h.table(rows)
 	h.gap()
 	h.line("Flags:")
 	h.table(flagRows(app.Flags))
 	h.gap()
-	h.prose("realizar COMMAND --help explains a command and has examples.")
+	h.prose("realizar COMMAND --help explains a command; --help-all shows all its flags.")
 	return h.String()
 }
 
@@ -208,8 +233,6 @@ type helpText struct {
 }
 
 func (h *helpText) String() string { return h.b }
-
-func (h *helpText) lines() int { return strings.Count(h.b, "\n") }
 
 func (h *helpText) line(s string) { h.b += s + "\n" }
 
@@ -309,13 +332,16 @@ realizar --help lists all commands.
 `
 
 // printHelp writes help when the parser asks for it.
-func printHelp(_ kong.HelpOptions, command *kong.Context) error {
+func printHelp(_ kong.HelpOptions, command *kong.Context) error { return writeHelp(command, helpOf) }
+
+// writeHelp writes the help of the command that the parser has come to.
+func writeHelp(command *kong.Context, help func(node *kong.Node, width int) string) error {
 	node := command.Model.Node
 	if selected := command.Selected(); selected != nil {
 		node = selected
 	}
 	f, _ := command.Stdout.(*os.File)
-	if _, err := fmt.Fprint(command.Stdout, helpOf(node, textWidth(f))); err != nil {
+	if _, err := fmt.Fprint(command.Stdout, help(node, textWidth(f))); err != nil {
 		return helpError{err}
 	}
 	return nil

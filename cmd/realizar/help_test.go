@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,42 +17,56 @@ func commandLine(t *testing.T) *kong.Kong {
 	return parser
 }
 
-// TestHelpFitsAScreen checks that help begins with two examples and with the flags, or the common
-// ones, on one screen.
+// TestHelpFitsAScreen checks that --help of every command and of the program fits a screen, has two
+// examples, and shows the common flags, or all of them, or says that --help-all does.
 func TestHelpFitsAScreen(t *testing.T) {
-	var seen []string
-	for _, c := range commands(commandLine(t).Model.Node) {
+	app := commandLine(t).Model.Node
+	for _, c := range append(commands(app), app) {
 		t.Run(c.FullPath(), func(t *testing.T) {
-			text := helpOf(c, 80)
-			lines := strings.Split(text, "\n")
+			text, whole := helpOf(c, 80), wholeHelp(c, 80)
+			if n := strings.Count(text, "\n"); n > screenLines {
+				t.Errorf("%d lines, want %d at most:\n%s", n, screenLines, text)
+			}
 			_, examples, _ := splitDetail(c.Detail)
-			if len(examples) > 0 {
-				at := slices.Index(lines, "    "+strings.Split(examples[0], "\n")[0])
-				if at < 0 || at > 7 {
-					t.Errorf("the first example is on line %d:\n%s", at+1, text)
+			for _, e := range examples[:min(2, len(examples))] {
+				if !strings.Contains(text, "\n    "+strings.ReplaceAll(e, "\n", "\n    ")+"\n") {
+					t.Errorf("the example %q is missing:\n%s", e, text)
 				}
 			}
-			for _, heading := range []string{"Other flags:", "The answer:", "How the model runs:", "More examples:"} {
-				if at := slices.Index(lines, heading); at >= 0 {
-					if at > screenLines+1 && !slices.Contains(lines[:screenLines+2], "Other flags:") && !slices.Contains(lines[:screenLines+2], "The answer:") && !slices.Contains(lines[:screenLines+2], "The requests:") {
-						t.Errorf("the first screen ends on line %d, at %q:\n%s", at, heading, text)
-					}
-					break
-				}
+			if text == whole {
+				return
 			}
-			for _, group := range c.AllFlags(true) {
-				for _, f := range group {
-					if strings.Count(text, "--"+f.Name) < 1 && strings.Count(text, "-"+f.Name) < 1 {
-						t.Errorf("--%s is missing", f.Name)
-					}
-					seen = append(seen, f.Name)
+			if !strings.Contains(text, "--help-all shows all flags") {
+				t.Errorf("no word of --help-all:\n%s", text)
+			}
+			shown := common(c)
+			if len(shown) == 0 {
+				t.Error("no flag has the tag common")
+			}
+			for _, f := range shown {
+				if !strings.Contains(text, "--"+f.Name) {
+					t.Errorf("--%s is missing:\n%s", f.Name, text)
 				}
 			}
 		})
 	}
-	for _, name := range commonFlags {
-		if !slices.Contains(seen, name) {
-			t.Errorf("no command has --%s, which is named as common", name)
+}
+
+// TestWholeHelp checks that --help-all has all flags, arguments, examples and notes.
+func TestWholeHelp(t *testing.T) {
+	for _, c := range commands(commandLine(t).Model.Node) {
+		text := wholeHelp(c, 80)
+		flat := strings.Join(strings.Fields(text), " ")
+		intro, examples, rest := splitDetail(c.Detail)
+		for _, f := range flagsOf(c) {
+			if !strings.Contains(text, "--"+f.Name) && !strings.Contains(text, "-"+f.Name+"=") || !strings.Contains(flat, f.Help) {
+				t.Errorf("%s --help-all lacks --%s: %s", c.FullPath(), f.Name, f.Help)
+			}
+		}
+		for _, part := range append(append(strings.Split(intro, "\n\n"), strings.Split(rest, "\n\n")...), examples...) {
+			if !strings.Contains(flat, strings.Join(strings.Fields(part), " ")) {
+				t.Errorf("%s --help-all lacks %q", c.FullPath(), part)
+			}
 		}
 	}
 }
@@ -64,7 +77,7 @@ func TestHelpWidths(t *testing.T) {
 	for _, width := range []int{60, 79, 100, 200} {
 		for _, node := range append(commands(app), app) {
 			_, examples, _ := splitDetail(node.Detail)
-			for line := range strings.Lines(helpOf(node, width)) {
+			for line := range strings.Lines(wholeHelp(node, width) + helpOf(node, width)) {
 				line = strings.TrimRight(line, "\n")
 				if strings.HasPrefix(line, "    realizar ") || strings.HasPrefix(line, "    curl ") {
 					continue // examples are not wrapped

@@ -18,15 +18,15 @@ import (
 
 // inspectCommand is `realizar inspect`.
 type inspectCommand struct {
-	Model       string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
-	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for, or on a GPU the largest power of two that memory allows."`
-	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
-	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers to compute with."`
-	Device      string `default:"auto" placeholder:"auto|cpu|cuda" help:"Plan it for this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is what run takes."`
-	Tensors     bool   `help:"List the tensors."`
-	Metadata    bool   `help:"List the metadata: that of GGUF, or config.json."`
-	Plan        bool   `help:"Show the program that runs the model, and on a GPU the kernels that it is made of."`
-	JSON        bool   `name:"json" help:"Write all of it as one JSON object."`
+	Model       string `arg:"" help:"${model}"`
+	Context     int    `default:"0" placeholder:"N" common:"" help:"Context to plan memory for, in tokens of prompt and answer together. Default: what the model supports, or on a GPU the largest power of two that fits."`
+	Parallel    int    `default:"1" placeholder:"M" common:"" help:"Number of running requests to plan memory for. Default: ${default}."`
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Arithmetic to plan memory for."`
+	Device      string `default:"auto" placeholder:"auto|cpu|cuda" common:"" help:"Device to plan memory for: cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is the device that run chooses."`
+	Tensors     bool   `common:"" help:"List the tensors."`
+	Metadata    bool   `common:"" help:"List the metadata of a GGUF file, or config.json."`
+	Plan        bool   `common:"" help:"Show the program that runs the model, and on a GPU its kernels."`
+	JSON        bool   `name:"json" common:"" help:"Write everything as one JSON object."`
 
 	memoryFlags
 	tokenizerFlags
@@ -34,15 +34,17 @@ type inspectCommand struct {
 
 // Help is shown below the command's line.
 func (*inspectCommand) Help() string {
-	return `Reads the file's description of the model and none of its weights. A model that cannot be run is described as far
-as it goes, with the reason; so is a GGUF file that holds only a vocabulary. With --json and --plan on a GPU, kernels
-is a list of texts, one for each part of the plan that is done as one. Kernels of products are listed by the number
-of rows from which each runs, and whether realizar doctor --tune has measured that it is the fastest or it is estimated.
+	return `inspect reads the description of the model, and no weights. If the model cannot run, the output says
+why and has what is known; a GGUF file with a vocabulary alone is described too. With --json and
+--plan on a GPU, kernels is a list of texts, one for each launch of kernels in the plan. Kernels of
+products are listed by the number of rows from which each runs, and with the reason: measured by
+realizar doctor --tune, or estimated.
 
-On a GPU the memory is planned as run does it: which weights lie in the GPU's memory, and which stream to it from
-pinned memory of the host, or staged from the file where that has no room for them. What has no room even so is an
-error with the smallest numbers that work. With --gpu-memory or --stream-weights, and where weights stream, the GPU's
-memory and the link to it are measured, and the speed of one answer that they allow is shown.
+On a GPU the memory is planned as run does it: which weights are in GPU memory, and which stream to
+it from pinned host memory, or from the file if they do not fit there. If even that does not fit, the
+error has the smallest numbers that work. With --gpu-memory or --stream-weights, and if weights
+stream, the bandwidth of GPU memory and of the link to it are measured, and the resulting speed of
+one request is shown.
 
 Examples:
 
@@ -57,7 +59,7 @@ Examples:
 // Validate implements the parser's interface.
 func (c *inspectCommand) Validate() error {
 	if c.Context < 0 {
-		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", c.Context)
+		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model supports", c.Context)
 	}
 	if c.Parallel < 1 {
 		return fmt.Errorf("--parallel=%d: want 1 or more", c.Parallel)

@@ -69,7 +69,7 @@ func TestKnowledge(t *testing.T) {
 // --verbose -v".
 func definitions(t *testing.T) map[string]bool {
 	t.Helper()
-	parser, err := kong.New(&grammar{}, kong.Name("realizar"), kong.Writers(io.Discard, io.Discard))
+	parser, err := newParser(&grammar{}, kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func definitions(t *testing.T) map[string]bool {
 		all[path] = true
 		for _, group := range command.AllFlags(false) {
 			for _, flag := range group {
-				if flag.Name == "help" {
-					continue
+				if flag.Name == "help" || flag.Name == "help-all" {
+					continue // flags of all commands
 				}
 				short := ""
 				if flag.Short != 0 {

@@ -17,13 +17,14 @@ import (
 
 // listCommand is `realizar list`.
 type listCommand struct {
-	JSON bool `name:"json" help:"Write one JSON object per model and line."`
+	JSON bool `name:"json" help:"Write one JSON object for each model, one per line."`
 }
 
 // Help is shown below the command's line.
 func (*listCommand) Help() string {
-	return `list has every model that a name leads to: those of the hub's cache, whoever fetched them, of Ollama, and of realizar.
-Memory is what the model takes on the device that run would choose, with its weights, for one answer.
+	return `list shows all models that have a name: those in the cache of the hub, whichever tool downloaded
+them, those of Ollama, and those of realizar. Memory is what the model needs on the device that run
+chooses, with weights, for one request.
 
 Examples:
 
@@ -101,7 +102,7 @@ func (c *listCommand) Run(a *app) error {
 		return nil
 	}
 	if len(all) == 0 {
-		a.notef("there are no models yet; realizar pull hf:org/repo fetches one, and demo is in the program")
+		a.notef("no models yet; realizar pull hf:org/repo downloads one, and demo is built in")
 		return nil
 	}
 	t := newTable()

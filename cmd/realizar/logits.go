@@ -14,24 +14,24 @@ import (
 
 // logitsCommand is `realizar logits`.
 type logitsCommand struct {
-	Model string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
-	IDs   string `name:"ids" required:"" placeholder:"FILE" help:"Token ids as numbers separated by white space or commas; - is standard input."`
-	Out   string `required:"" placeholder:"FILE.safetensors" help:"The file to write."`
+	Model string `arg:"" help:"${model}"`
+	IDs   string `name:"ids" required:"" placeholder:"FILE" common:"" help:"Token ids: numbers separated by white space or commas; - is standard input."`
+	Out   string `required:"" placeholder:"FILE.safetensors" common:"" help:"The file to write."`
 
 	modelFlags
 }
 
 // Help is shown below the command's line.
 func (*logitsCommand) Help() string {
-	return `Runs the ids through the model as they are and writes, for each of them, the logits of the token that
-follows it: one tensor called logits, F32, of shape [ids, vocabulary]. Nothing is added to the ids. The file
-appears when it is complete.
+	return `logits runs the ids through the model without adding any, and writes the logits of the token that
+follows each of them: one tensor called logits, F32, of shape [ids, vocabulary]. The file appears
+when it is complete.
 
 Examples:
 
     echo 1 15043 3186 | realizar logits model.gguf --ids - --out logits.safetensors
-    realizar tokenize model.gguf --special < text.txt > ids.json
-    realizar logits model.gguf --ids ids.json --out logits.safetensors --activations f32`
+    realizar logits model.gguf --ids ids.json --out logits.safetensors --activations f32
+    realizar tokenize model.gguf --special < text.txt > ids.json`
 }
 
 // Run writes the logits.
@@ -83,7 +83,7 @@ func readIDs(a *app, name string) ([]int32, error) {
 	text := strings.TrimSpace(string(data))
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		if text, ok = strings.CutSuffix(inner, "]"); !ok {
-			return nil, errors.New("the list begins with [ and does not end with ]")
+			return nil, errors.New("the list begins with [ but does not end with ]")
 		}
 	}
 	var ids []int32

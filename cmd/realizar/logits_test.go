@@ -112,9 +112,9 @@ func TestLogitsNowhere(t *testing.T) {
 		folder string
 		says   []string
 	}{
-		"absent":   {absent, []string{"there is no folder " + absent + ";", "make it"}},
-		"a file":   {file, []string{"in the folder " + file + ":", "name a file in one"}},
-		"unwanted": {closed, []string{"in the folder " + closed + ":", "denied", "name a file in one"}},
+		"absent":   {absent, []string{"there is no folder " + absent + ";", "create it"}},
+		"a file":   {file, []string{"in the folder " + file + ":", "name a file in a folder that you can write to"}},
+		"unwanted": {closed, []string{"in the folder " + closed + ":", "denied", "name a file in a folder that you can write to"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.folder == closed {

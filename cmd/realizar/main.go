@@ -39,39 +39,37 @@ const (
 
 // grammar is the command line.
 type grammar struct {
-	Run        runCommand        `cmd:"" help:"Continue a prompt, answer it, or chat."`
-	Serve      serveCommand      `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic, Ollama and llama.cpp."`
-	Inspect    inspectCommand    `cmd:"" help:"Say what a model file holds and what memory it takes."`
-	Pull       pullCommand       `cmd:"" help:"Fetch a model by its name."`
-	List       listCommand       `cmd:"" help:"List the models that are on this machine."`
-	Show       showCommand       `cmd:"" help:"Say what is known of a model that is on this machine."`
+	HelpAll wholeHelpFlag `help:"Show all flags and more help."`
+
+	Run        runCommand        `cmd:"" help:"Answer a prompt, continue it, or hold a chat."`
+	Serve      serveCommand      `cmd:"" help:"Serve models to clients of OpenAI, Anthropic, Ollama, llama.cpp."`
+	Inspect    inspectCommand    `cmd:"" help:"Describe a model file and the memory that it needs."`
+	Pull       pullCommand       `cmd:"" help:"Download a model by name."`
+	List       listCommand       `cmd:"" help:"List the models on this machine."`
+	Show       showCommand       `cmd:"" help:"Describe a model on this machine."`
 	Cp         cpCommand         `cmd:"" help:"Give a model another name, or copy it."`
 	Rm         rmCommand         `cmd:"" help:"Remove models."`
-	Gc         gcCommand         `cmd:"" help:"Remove files that no model has."`
-	Verify     verifyCommand     `cmd:"" help:"Check the bytes of models against their digests."`
-	Push       pushCommand       `cmd:"" help:"Give a model to an OCI registry."`
-	Tokenize   tokenizeCommand   `cmd:"" help:"Turn text into token ids, or ids into text."`
-	Template   templateCommand   `cmd:"" help:"Render a chat template, or take an answer apart by one."`
-	Grammar    grammarCommand    `cmd:"" help:"Check a JSON Schema, a regular expression or a grammar, and texts by it."`
-	Logits     logitsCommand     `cmd:"" help:"Write the logits that follow each of a list of token ids."`
+	Gc         gcCommand         `cmd:"" help:"Remove files that belong to no model."`
+	Verify     verifyCommand     `cmd:"" help:"Check the files of models against their digests."`
+	Push       pushCommand       `cmd:"" help:"Upload a model to an OCI registry."`
+	Tokenize   tokenizeCommand   `cmd:"" help:"Convert text to token ids, or ids to text."`
+	Template   templateCommand   `cmd:"" help:"Render a chat template, or parse an answer with it."`
+	Grammar    grammarCommand    `cmd:"" help:"Check a JSON Schema, regular expression or grammar, and texts."`
+	Logits     logitsCommand     `cmd:"" help:"Compute the logits after each token of a list."`
 	Eval       evalCommand       `cmd:"" help:"Measure how well a model predicts a text."`
-	Bench      benchGroup        `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
-	Synth      synthCommand      `cmd:"" help:"Make a model file of random weights to measure with."`
-	Top        topCommand        `cmd:"" help:"Watch a running server: requests, tokens, cache, latencies, memory."`
-	Doctor     doctorCommand     `cmd:"" help:"Check the GPUs and the processor of this machine."`
+	Bench      benchGroup        `cmd:"" help:"Measure the speed of a model on this machine, or of a server."`
+	Synth      synthCommand      `cmd:"" help:"Write a model file with random weights, for measurements."`
+	Top        topCommand        `cmd:"" help:"Watch a running server: requests, KV cache, latencies, memory."`
+	Doctor     doctorCommand     `cmd:"" help:"Check the GPUs and the CPU of this machine."`
 	Completion completionCommand `cmd:"" help:"Write a script that completes commands and flags in a shell."`
 	Man        manCommand        `cmd:"" help:"Write the manual page."`
-	Version    versionCommand    `cmd:"" help:"Say which version this is."`
+	Version    versionCommand    `cmd:"" help:"Show the version."`
 	Help       helpCommand       `cmd:"" help:"Show help for a command."`
 }
 
-const description = `Runs open-weight language models from GGUF and safetensors files.
+const description = `realizar runs open-weight language models from GGUF and safetensors files.
 
-MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, a name such as hf:org/repo (realizar pull), or demo, a small model that is in the program. Results go to standard output, ` +
-	`everything else to standard error. ` + exitCodes
-
-// exitCodes describes the exit codes of all commands.
-const exitCodes = `The exit code is 0, or 1 for a failure, 2 for a command line that makes no sense, 130 when interrupted.`
+MODEL is a GGUF or safetensors file, a folder with one, a name (hf:org/repo), or demo, the built-in model. Results go to standard output, messages to standard error. Exit codes: 0, 1 (failure), 2 (invalid command line), 130 (interrupt).`
 
 // An app is what commands use in addition to their flags.
 type app struct {
@@ -161,11 +159,22 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 
 // newParser reads a command line into g.
 func newParser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
-	return kong.New(g, append(options,
+	parser, err := kong.New(g, append(options,
 		kong.Name("realizar"), kong.Description(description),
 		kong.Help(printHelp),
-		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "network", Title: "Network:"}, {Key: "limits", Title: "Limits:"}, {Key: "log", Title: "Log:"},
+			{Key: "answer", Title: "Answer:"}, {Key: "requests", Title: "Requests:"}, {Key: "model", Title: "Model and memory:"},
+		}),
+		kong.Vars{
+			"model":  "A GGUF or safetensors file, a folder with one, a name such as hf:org/repo, or demo, the built-in model.",
+			"models": "GGUF or safetensors files, folders with one, names such as hf:org/repo, or demo, the built-in model.",
+		},
 	)...)
+	if err == nil {
+		parser.Model.HelpFlag.Help = "Show help with the common flags."
+	}
+	return parser, err
 }
 
 // A helpError reports that help could not be written. The parser writes help while it parses, and
@@ -230,7 +239,7 @@ func (a *app) notef(format string, args ...any) {
 
 // helpCommand is `realizar help`.
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command to explain; without one, all of them."`
+	Command []string `arg:"" optional:"" help:"The command to explain. Default: all commands."`
 }
 
 // Run shows what --help shows.

@@ -150,11 +150,11 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--min-tokens=3", "--max-tokens=2"}, "--min-tokens=3"},
 		{[]string{"run", "m", "p", "--n=0"}, "--n=0: want 1 to 1024"},
 		{[]string{"run", "m", "p", "--profile="}, "--profile: the name is empty"},
-		{[]string{"run", "m", "p", "--n=2", "--trace-timing"}, "--trace-timing follows one answer"},
+		{[]string{"run", "m", "p", "--n=2", "--trace-timing"}, "--trace-timing supports one answer"},
 		{[]string{"run", "m", "p", "--parallel=-1"}, "--parallel=-1"},
 		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is not a size`},
 		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is not a size`},
-		{[]string{"run", "m", "p", "--gpu-memory=150%"}, `"150%" is not a part of a device's memory`},
+		{[]string{"run", "m", "p", "--gpu-memory=150%"}, `"150%" is not an amount of device memory`},
 		{[]string{"serve", "m", "--stream-weights=perhaps"}, `"perhaps"`},
 		{[]string{"run", "m", "p", "--kv-cache=f8"}, `"f8"`},
 		{[]string{"bench", "m", "--kv-cache=f8"}, `"f8"`},
@@ -224,8 +224,8 @@ func TestUsageErrors(t *testing.T) {
 func TestDeviceFlagsOfTheProcessor(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, args := range [][]string{{"run", model, "hi"}, {"inspect", model}, {"bench", model}} {
-		fails(t, realizarRun(t, append(args, "--device", "cpu", "--gpu-memory", "8GiB")...), 2, "a limit of the device's memory", "on the CPU")
-		fails(t, realizarRun(t, append(args, "--device", "cpu", "--stream-weights", "always")...), 2, "weights are to stream", "on the CPU")
+		fails(t, realizarRun(t, append(args, "--device", "cpu", "--gpu-memory", "8GiB")...), 2, "a limit of device memory", "on the CPU")
+		fails(t, realizarRun(t, append(args, "--device", "cpu", "--stream-weights", "always")...), 2, "weights stream only to a GPU", "on the CPU")
 	}
 	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
 		t.Skip("there is a driver")
@@ -295,10 +295,10 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"run", "serve", "logits", "bench"} {
-		help := output(t, "", command, "--help")
+		help := output(t, "", command, "--help-all")
 		for _, flag := range []string{"--activations", "--threads", "--device", "--context", "--parallel", "--kv-cache", "--memory", "--kv-host", "--gpu-memory", "--stream-weights"} {
 			if !strings.Contains(help, flag) {
-				t.Errorf("%s --help does not name %s", command, flag)
+				t.Errorf("%s --help-all does not name %s", command, flag)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ type manCommand struct{}
 
 // Help is shown below the command's line.
 func (*manCommand) Help() string {
-	return `man writes the manual page, made of what --help says of every command.
+	return `The page has the text of --help-all for every command.
 
 Examples:
 
@@ -32,18 +32,18 @@ type envVariable struct{ name, help string }
 
 // environment are the variables on the manual page.
 var environment = []envVariable{
-	{kernelsVariable, "The CPU instructions to compute with, to find out where a difference comes from."},
-	{"REALIZAR_HOME", "The folder of names, of models that are not of Hugging Face's hub, and of what doctor --tune measures."},
-	{"REALIZAR_CONFIG", "The file of serve's settings. Each flag of serve has a variable of its own too: REALIZAR_PORT is --port."},
-	{"REALIZAR_HISTORY", "The file of the messages that were sent in chats, or off."},
-	{"HF_HUB_CACHE, HF_HOME", "Where the hub's tools keep models."},
-	{"HF_TOKEN", "The key for private and gated repositories of the hub."},
-	{"HF_ENDPOINT", "The address of a mirror of the hub."},
+	{kernelsVariable, "Instruction set for the CPU kernels, to find the cause of a difference."},
+	{"REALIZAR_HOME", "The folder of short names, of models that are not from Hugging Face, and of the measurements of doctor --tune."},
+	{"REALIZAR_CONFIG", "The settings file of serve. Each flag of serve also has a variable: REALIZAR_PORT is --port."},
+	{"REALIZAR_HISTORY", "The file of the messages sent in chats, or off."},
+	{"HF_HUB_CACHE, HF_HOME", "Where the tools of Hugging Face keep models."},
+	{"HF_TOKEN", "The key for private and gated repositories of Hugging Face."},
+	{"HF_ENDPOINT", "The address of a mirror of Hugging Face."},
 	{"OLLAMA_MODELS", "Where Ollama keeps models."},
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "Proxies for pull and push."},
-	{"NO_COLOR", "If it is set, nothing is coloured."},
-	{"COLUMNS", "The columns that help has, and what is shown on a terminal: 60 to 200."},
-	{"GOMAXPROCS", "Threads that run Go at one time; --threads is what a model computes with."},
+	{"NO_COLOR", "If it is set, output has no colour."},
+	{"COLUMNS", "The width of help and of output on a terminal: 60 to 200."},
+	{"GOMAXPROCS", "Threads that run Go code at the same time; --threads sets the threads of a model."},
 }
 
 // manPage returns the manual page of app in troff, with the macros of man.
@@ -84,10 +84,10 @@ func manPage(app *kong.Node, variables []envVariable) string {
 		m.paragraphs(rest)
 	}
 	m.macro("SH", "EXIT STATUS")
-	m.item("0", "Success, also where the reader of the output has what it wants and goes away.")
-	m.item("1", "A failure: the message on standard error says of what. For grammar and verify also: what was checked is not right.")
-	m.item("2", "A command line that makes no sense.")
-	m.item("130", "Interrupted by Ctrl-C. serve ends with 0 where it is told to stop.")
+	m.item("0", "Success, also if the reader of the output closes it early.")
+	m.item("1", "A failure, with a message on standard error; for grammar and verify also a negative result.")
+	m.item("2", "An invalid command line.")
+	m.item("130", "An interrupt by Ctrl-C. serve exits with 0 when it is stopped.")
 	m.macro("SH", "ENVIRONMENT")
 	for _, v := range variables {
 		m.item(v.name, v.help)

@@ -18,11 +18,11 @@ import (
 
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
-	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout."`
-	Threads     int    `short:"t" default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
-	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is a GPU that works and that has room for the model, or for what must lie there while the rest streams, or else the processor."`
-	Context     int    `short:"c" default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
-	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for; serve: 64 on a GPU, 16 on the CPU."`
+	Context     int    `short:"c" default:"0" placeholder:"N" group:"model" common:"" help:"Most tokens of prompt and answer together. Default: what the model supports, or the largest power of two that fits in memory."`
+	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" common:"" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is a GPU if the model fits (its weights may stream), else the CPU."`
+	Threads     int    `short:"t" default:"0" placeholder:"N" group:"model" common:"" help:"Compute threads. Default: one per available core."`
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Arithmetic. auto is the fastest that keeps the quality of the model, f32 is float32 throughout."`
+	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Most running requests. Default: as many as the command sends; for serve 64 on a GPU, 16 on the CPU."`
 
 	memoryFlags
 	checkFlags
@@ -31,20 +31,20 @@ type modelFlags struct {
 
 // tokenizerFlags are the flags of every command that reads a model's tokenizer.
 type tokenizerFlags struct {
-	PreTokenizer string `placeholder:"NAME" group:"model" help:"How text is cut before the tokenizer, by its name in tokenizer.ggml.pre, for a GGUF file that names none or one that is not known. Default: what the file names."`
+	PreTokenizer string `placeholder:"NAME" group:"model" help:"Pre-tokenizer for a GGUF file whose tokenizer.ggml.pre is missing or unknown, by a name that the key could have. Default: what the file names."`
 }
 
 // Validate returns an error for an invalid value. A command that has a Validate method itself must
 // call it there.
 func (f *modelFlags) Validate() error {
 	if f.Threads < 0 {
-		return wrongFlag("threads", f.Threads, "1 or more, or 0 for one for each processor core")
+		return wrongFlag("threads", f.Threads, "1 or more, or 0 for one per core")
 	}
 	if f.Context < 0 {
-		return wrongFlag("context", f.Context, "1 or more, or 0 for what the model was made for")
+		return wrongFlag("context", f.Context, "1 or more, or 0 for what the model supports")
 	}
 	if f.Parallel < 0 {
-		return wrongFlag("parallel", f.Parallel, "1 or more, or 0 for as many as are asked for")
+		return wrongFlag("parallel", f.Parallel, "1 or more, or 0 for as many as the command sends")
 	}
 	if err := f.checkFlags.Validate(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (a *app) noteDevice(problem error) {
 // noteTokenizer reports that a file does not say how text is split.
 func (a *app) noteTokenizer(tok *tokenizer.Tokenizer) {
 	if tok.Guessed() {
-		a.notef("the file names no pre-tokenizer: text is cut by %q, and the model may read it worse than it could; --pre-tokenizer names another", tok.Name())
+		a.notef("the file names no pre-tokenizer, so %q is used, and answers may be worse; --pre-tokenizer names another", tok.Name())
 	}
 }
 
@@ -91,7 +91,7 @@ func (a *app) orDemo(model, command string) string {
 	if model != "" {
 		return model
 	}
-	a.notef("no model was named, so this is %s, the small one in the program; realizar %s MODEL runs another: a GGUF file, a safetensors file, or a folder with one",
+	a.notef("no model was named, so this is %s, the small built-in model; realizar %s MODEL runs another: a GGUF or safetensors file, or a folder with one",
 		demo.Name, command)
 	return demo.Name
 }
@@ -119,7 +119,7 @@ func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*r
 	if err == nil {
 		a.noteDevice(m.DeviceProblem())
 		if ids := m.StrayEnds(); len(ids) > 0 {
-			a.notef("the files end answers with token %d too, which the model does not have: its vocabulary has %d", ids[0], m.Vocab())
+			a.notef("the files name token %d as an end of answers, which is outside the vocabulary of %d tokens", ids[0], m.Vocab())
 		}
 		if tok, err := m.Tokenizer(); err == nil {
 			a.noteTokenizer(tok)

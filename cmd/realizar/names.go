@@ -133,7 +133,7 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 
 // noName returns an error that says what a model's name looks like.
 func noName(text string) error {
-	return fmt.Errorf("%s is not a file or a name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
+	return fmt.Errorf("%s is neither a file nor the name of a model; want a name such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp); realizar list shows the models on this machine", text)
 }
 
 // A noFileError is a path that does not exist. It is [fs.ErrNotExist].
@@ -148,15 +148,15 @@ func (e noFileError) Is(target error) bool { return target == fs.ErrNotExist }
 func noFile(path string) error {
 	for _, address := range []string{"https://huggingface.co/", "http://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/"} {
 		if repo, ok := strings.CutPrefix(path, address); ok {
-			return noFileError(fmt.Sprintf("there is no file %s; a repository of Hugging Face's hub is named hf:%s", path, repo))
+			return noFileError(fmt.Sprintf("there is no file %s; a repository on Hugging Face is named hf:%s", path, repo))
 		}
 	}
-	return noFileError(fmt.Sprintf("there is no file %s, and names are such as hf:org/repo (realizar pull)", path))
+	return noFileError(fmt.Sprintf("there is no file %s; want a file, or a name such as hf:org/repo (realizar pull)", path))
 }
 
 // pullFlag is for commands that fetch a missing model on request.
 type pullFlag struct {
-	Pull bool `help:"Fetch a model that is named and not on this machine first, as realizar pull does."`
+	Pull bool `help:"Pull the model first if it is not on this machine."`
 }
 
 // puller returns a puller with the settings of the environment.
@@ -175,7 +175,7 @@ func findModel(text string) (*store.Model, error) {
 		return nil, err
 	}
 	if n.Kind == names.Path {
-		return nil, fmt.Errorf("%s is not the name of a model that realizar keeps; realizar list has the names", text)
+		return nil, fmt.Errorf("realizar keeps no model %s; realizar list shows the names", text)
 	}
 	return models().Find(n)
 }

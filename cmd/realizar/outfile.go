@@ -50,9 +50,9 @@ func newOutFile(path string) (*outFile, error) {
 func folderError(path string, err error) error {
 	folder := filepath.Dir(path)
 	if _, absent := os.Stat(folder); errors.Is(absent, fs.ErrNotExist) {
-		return fmt.Errorf("%s cannot be made: there is no folder %s; make it, or name a file in another", path, folder)
+		return fmt.Errorf("%s cannot be created: there is no folder %s; create it, or name a file in another", path, folder)
 	}
-	return fmt.Errorf("%s cannot be made in the folder %s: %w; name a file in one that can be written to", path, folder, cause(err))
+	return fmt.Errorf("%s cannot be created in the folder %s: %w; name a file in a folder that you can write to", path, folder, cause(err))
 }
 
 // cause returns err without the operation and the path.

@@ -28,7 +28,7 @@ func readTools(a *app, name string) ([]chat.Tool, error) {
 		return nil, fmt.Errorf("--tools: %s: %w", name, err)
 	}
 	if len(tools.LeftOut) > 0 {
-		return nil, fmt.Errorf("--tools: %s: %s is of a type that the model cannot have; want function", name, tools.LeftOut[0])
+		return nil, fmt.Errorf("--tools: %s: %s has a type that is not supported; want function", name, tools.LeftOut[0])
 	}
 	return tools.Functions, nil
 }

@@ -11,21 +11,22 @@ import (
 
 // pushCommand is `realizar push`.
 type pushCommand struct {
-	From string `arg:"" help:"A model's name, or a path."`
-	To   string `arg:"" optional:"" help:"The name in the registry: oci://registry/name:tag. Default: the model's own, where it is one."`
+	From string `arg:"" help:"Name or path of a model."`
+	To   string `arg:"" optional:"" help:"Name in the registry: oci://registry/name:tag. Default: the name of the model, if it has this form."`
 }
 
 // Help is shown below the command's line.
 func (*pushCommand) Help() string {
-	return `push gives a model to an OCI registry, in the form of CNCF's ModelPack, which Docker's Model Runner reads too. A model that
-came from a registry is given on as it came. It writes the manifest's digest to standard output.
+	return `push uploads a model to an OCI registry in the format of CNCF ModelPack, which Docker Model Runner
+reads too. A model that came from a registry keeps its format. push writes the digest of the manifest
+to standard output.
 
 Examples:
 
     realizar push ./model.gguf oci://registry.example/team/model:1
     realizar push hf:org/repo:Q4_K_M oci://localhost:5000/model:q4
 
-Keys are those of docker login. A registry on this machine itself (localhost) is spoken to without TLS.`
+Credentials are those of docker login. The connection to a registry on localhost has no TLS.`
 }
 
 // Run pushes the model.

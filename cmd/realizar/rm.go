@@ -13,14 +13,15 @@ import (
 
 // rmCommand is `realizar rm`.
 type rmCommand struct {
-	Name []string `arg:"" help:"The models to remove, by the names that realizar list has. A short name is removed itself, and not the model."`
+	Name []string `arg:"" help:"Models to remove, by the names that realizar list shows. A short name is removed without its model."`
 	Yes  bool     `short:"y" help:"Do not ask."`
 }
 
 // Help is shown below the command's line.
 func (*rmCommand) Help() string {
-	return `rm removes models, and the files that no other model has. On a terminal it asks before; elsewhere it wants --yes. Models of
-the hub's cache are removed for all tools that use it. Ollama's are Ollama's to remove.
+	return `rm removes models, except for files that other models share. On a terminal it asks first; elsewhere
+it needs --yes. A model in the cache of the hub is removed for all tools that use it. Models of
+Ollama are removed by Ollama.
 
 Examples:
 
@@ -77,7 +78,7 @@ func (c *rmCommand) confirmed(a *app, m *store.Model) (bool, error) {
 		return true, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(a.stderr.Fd())) {
-		return false, usagef("nobody can be asked whether to remove %s; --yes removes it", shortName(m.Name))
+		return false, usagef("there is no terminal to confirm the removal of %s; --yes removes it", shortName(m.Name))
 	}
 	if _, err := fmt.Fprintf(a.err, "remove %s, %s, from %s? [y/N] ", shortName(m.Name), byteText(m.Size()), m.Place); err != nil {
 		return false, err

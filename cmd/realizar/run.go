@@ -20,17 +20,17 @@ import (
 
 // runCommand is `realizar run`.
 type runCommand struct {
-	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
-	Prompt *string `arg:"" optional:"" help:"What to answer; what is piped in goes behind it. Without it: standard input, or a chat on a terminal."`
+	Model  string  `arg:"" optional:"" help:"${model} Default: demo."`
+	Prompt *string `arg:"" optional:"" help:"The prompt; piped input is appended to it. Default: standard input, or a chat on a terminal."`
 
-	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
-	N       int     `name:"n" default:"1" placeholder:"N" group:"answer" help:"Choose so many answers, and write them one after the other, each below its number."`
-	Raw     bool    `help:"Continue the prompt as it is, without the model's chat template; special tokens in it count."`
-	JSON    bool    `name:"json" help:"Write one JSON object per answer and line when all are complete."`
-	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
+	System  *string `placeholder:"TEXT" common:"" help:"System message, before the conversation."`
+	N       int     `name:"n" default:"1" placeholder:"N" group:"answer" help:"Generate N answers and write them one after the other, each below its number."`
+	Raw     bool    `common:"" help:"Continue the prompt without the chat template of the model; special tokens in it match."`
+	JSON    bool    `name:"json" common:"" help:"Write one JSON object for each answer, one per line, when all are complete."`
+	Verbose bool    `short:"v" common:"" help:"Report timings and the seed on standard error."`
 
 	pullFlag
-	Tools string `placeholder:"FILE" group:"answer" help:"A JSON list of tools that the model may call, as OpenAI's API has them. A call is written as a line of JSON."`
+	Tools string `placeholder:"FILE" group:"answer" help:"Tools that the model may call, as a JSON list in the form of the OpenAI API. Each call is written as a line of JSON."`
 
 	grammarFlags
 	traceFlags
@@ -41,8 +41,9 @@ type runCommand struct {
 
 // Help is shown below the command's line.
 func (*runCommand) Help() string {
-	return `With a prompt, as an argument or on standard input, run writes the answer as it comes. Of both the argument is first. On a terminal
-without a prompt it opens a chat that remembers the conversation.
+	return `With a prompt, as an argument or on standard input, run writes the answer as the model generates it.
+Standard input follows the argument. On a terminal without a prompt, run opens a chat that remembers
+the conversation.
 
 Examples:
 
@@ -54,30 +55,30 @@ Examples:
     realizar run ./Qwen3-0.6B
     realizar run model.gguf "Why is the sky blue?" --max-tokens 64 --profile steps.json
 
-The prompt is one message in the form of the model's own chat template. A model without a template continues
-the prompt, as with --raw. From standard input, a last line feed is not part of the message; with --raw every
-byte counts. What is not chosen with a flag is what the model's makers recommend; where they say nothing, the
-likeliest token is taken.
+The prompt is one message in the chat template of the model. A model without a template continues the
+prompt, as with --raw. A last line feed on standard input is not part of the message; with --raw every
+byte counts. Sampling without flags is what the model recommends, or temperature 0.
 
-The answer ends with a line feed even where the model writes none. --json writes choice (the answer's number from
-0), text, tokens, finish_reason ("stop" or "length"), stop_string, usage, timings and seed.
+The answer ends with a line feed even if the model writes none. --json writes choice (the number of
+the answer, from 0), text, tokens, finish_reason ("stop" or "length"), stop_string, usage, timings
+and seed.
 
-Penalties and --logit-bias act at temperature 0 too. Several answers share the prompt; they differ where they are
-chosen at random, so --n takes a --temperature.
+Penalties and --logit-bias also apply at temperature 0. Answers of --n share the prefill of the
+prompt and differ by sampling, so --n needs a --temperature above 0.
 
---trace-timing writes two tables on standard error: how the time to the first token was spent, and for each token
-milliseconds before the first layer (embed), on the device in all, in the choice of the token (sample), and by the
-clock since the token before. With --json they are the answer's member trace.
+--trace-timing writes two tables on standard error: the parts of the time to the first token, and for
+each token the milliseconds before the first layer (embed), on the device, in sampling (sample), and
+of wall-clock time since the previous token. With --json they are the member trace.
 
---profile FILE runs the steps kernel by kernel and writes tables by kernel and by layer: calls, time, the bytes that
-they had to read and write at least, and what that is of the memory's speed, measured at the end. Steps that read
-prompts are apart from those that choose tokens. FILE is opened by ui.perfetto.dev, and by chrome://tracing where
-that is enabled.
+--profile FILE runs the steps kernel by kernel and writes tables by kernel and by layer: calls, time,
+the least bytes to read and write, and the share of the memory bandwidth measured at the end. Prefill
+and decode are separate. ui.perfetto.dev opens FILE, and so does chrome://tracing where it is
+enabled.
 
-In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
-back. Ctrl-C stops the answer, Ctrl-D leaves. /help lists what else can be said: /clear, /set, /show,
-/save, /load and /bye. """ begins and ends a message of several lines. Messages are kept for the cursor keys
-of the next chat, in the file that REALIZAR_HISTORY names, unless that is off.`
+In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys recall earlier
+messages. Ctrl-C stops the answer, Ctrl-D leaves. /help lists the commands: /clear, /set, /show,
+/save, /load and /bye. """ begins and ends a message of several lines. Messages are kept for the next
+chat in the file that REALIZAR_HISTORY names, unless it is off.`
 }
 
 // maxAnswers is the most answers that one request may ask for.
@@ -86,13 +87,13 @@ const maxAnswers = 1024
 // Validate implements the parser's interface.
 func (c *runCommand) Validate() error {
 	if c.Raw && c.System != nil {
-		return errors.New("--system has no place in a prompt that is taken as it is; leave out --raw or write it into the prompt")
+		return errors.New("--system needs the chat template, which --raw skips; remove --raw, or write the text into the prompt")
 	}
 	if c.N < 1 || c.N > maxAnswers {
 		return fmt.Errorf("--n=%d: want 1 to %d", c.N, maxAnswers)
 	}
 	if c.Raw && c.Tools != "" {
-		return errors.New("--tools has no place in a prompt that is taken as it is; leave out --raw")
+		return errors.New("--tools needs the chat template, which --raw skips; remove --raw")
 	}
 	if err := c.grammarFlags.Validate(); err != nil {
 		return err
@@ -116,10 +117,10 @@ func (c *runCommand) Run(a *app) error {
 		return err
 	}
 	if interactive && c.Tools != "" {
-		return usagef("--tools has no place in a chat, where nothing answers a call")
+		return usagef("--tools is not supported in a chat, which cannot answer calls; give a prompt")
 	}
 	if interactive && c.N > 1 {
-		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
+		return usagef("--n %d is not supported in a chat, which continues from one answer; give a prompt", c.N)
 	}
 	if err := c.allow(c.N, interactive); err != nil {
 		return err
@@ -160,12 +161,12 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	t.opened(m)
 	defer func() { _ = m.Close() }()
 	if !interactive && !c.Raw && strings.TrimSpace(prompt) == "" {
-		return usagef("there is no prompt: standard input is empty; give the prompt there or as an argument")
+		return usagef("no prompt: standard input is empty; give the prompt there or as an argument")
 	}
 	g := c.generation(m)
 	g.Choices, g.Grammar = c.N, bound
 	if idle := c.idle(&g); len(idle) > 0 {
-		a.notef("%s changes nothing at temperature 0, which takes the likeliest token; add --temperature", strings.Join(idle, ", "))
+		a.notef("no effect at temperature 0, which takes the likeliest token: %s; add --temperature", strings.Join(idle, ", "))
 	}
 	if interactive {
 		return c.chat(a, m, g)
@@ -187,7 +188,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 // maybePrompt replaces err if the argument for the model is probably the prompt.
 func (c *runCommand) maybePrompt(err error) error {
 	if c.Prompt == nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(c.Model, ' ') {
-		return fmt.Errorf("%q is not a file or a name of a model; the model comes before the prompt: realizar run %s %q", c.Model, demo.Name, c.Model)
+		return fmt.Errorf("%q is neither a file nor the name of a model; the model comes before the prompt: realizar run %s %q", c.Model, demo.Name, c.Model)
 	}
 	return err
 }
@@ -202,7 +203,7 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		waiting := time.AfterFunc(2*time.Second, func() {
-			a.notef("waiting for the end of standard input; </dev/null leaves it out")
+			a.notef("waiting for the end of standard input; </dev/null skips it")
 		})
 		data, err := io.ReadAll(a.stdin)
 		waiting.Stop()
@@ -224,7 +225,7 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 		return *c.Prompt + "\n\n" + text, false, nil
 	}
 	if c.Raw || c.JSON || !term.IsTerminal(int(a.stdout.Fd())) {
-		return "", false, usagef("there is no prompt: give one as an argument or on standard input")
+		return "", false, usagef("no prompt; give one as an argument or on standard input")
 	}
 	return "", true, nil
 }
@@ -245,12 +246,12 @@ func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, pr
 		case err == nil:
 		case errors.Is(err, realizar.ErrNoTemplate) && !errors.Is(err, chat.ErrTemplate):
 			if c.System != nil || len(tools) > 0 {
-				return nil, usagef("--system and --tools have no place: the model has no chat template")
+				return nil, usagef("--system and --tools need a chat template, and the model has none")
 			}
 			raw = true
-			a.notef("the model has no chat template; the prompt is continued as it is")
+			a.notef("the model has no chat template; it continues the prompt, as with --raw")
 		default:
-			return nil, fmt.Errorf("%w; --raw goes without it", err)
+			return nil, fmt.Errorf("%w; --raw does without it", err)
 		}
 	}
 	if raw {

@@ -286,7 +286,7 @@ func TestRunDefaultSampling(t *testing.T) {
 
 func TestRunIdleFlags(t *testing.T) {
 	r := realizarRun(t, "run", modeltest.Llama(t), "hi", "--max-tokens", "2", "--top-k", "5", "--seed", "1")
-	if r.code != 0 || !strings.HasPrefix(r.stderr, "realizar: --top-k, --seed changes nothing at temperature 0") {
+	if r.code != 0 || !strings.HasPrefix(r.stderr, "realizar: no effect at temperature 0, which takes the likeliest token: --top-k, --seed;") {
 		t.Errorf("exit code %d, standard error %q", r.code, r.stderr)
 	}
 }
@@ -299,7 +299,7 @@ func TestRunWithoutTemplate(t *testing.T) {
 	if r.code != 0 || r.stdout != line(want) || !strings.Contains(r.stderr, "no chat template") {
 		t.Errorf("got %+v, want %q and a note", r, line(want))
 	}
-	fails(t, realizarRun(t, "run", model, "hello", "--system", "be kind"), 2, "no chat template")
+	fails(t, realizarRun(t, "run", model, "hello", "--system", "be kind"), 2, "need a chat template, and the model has none")
 	if got := output(t, "", "run", model, "hello", "--raw", "--max-tokens", "8"); got != line(want) {
 		t.Errorf("--raw wrote %q, want %q", got, line(want))
 	}
@@ -365,6 +365,6 @@ func TestRunWithoutModel(t *testing.T) {
 	if r := realizarRun(t, "run", "demo", "What is 12 + 30?"); r.stderr != "" || !strings.Contains(r.stdout, "42") {
 		t.Errorf("demo: %q, %q", r.stdout, r.stderr)
 	}
-	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "is not a file or a name of a model", `realizar run demo "What is 12 + 30?"`)
-	fails(t, realizarRun(t, "run", "demo"), 2, "there is no prompt: standard input is empty", "realizar run --help")
+	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "is neither a file nor the name of a model", `realizar run demo "What is 12 + 30?"`)
+	fails(t, realizarRun(t, "run", "demo"), 2, "no prompt: standard input is empty", "realizar run --help")
 }

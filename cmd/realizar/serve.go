@@ -24,44 +24,44 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Models []string `arg:"" name:"model" optional:"" help:"GGUF files, safetensors files, folders with one, names such as hf:org/repo, or demo, which is in the program. Of several, requests name the one that they are for, which is loaded when it is asked for. Default: demo."`
+	Models []string `arg:"" name:"model" optional:"" help:"${models} Requests name one of several models, which is loaded on demand. Default: demo."`
 
-	ModelsFrom      string        `name:"models" placeholder:"FILE|FOLDER|store" live:"file" help:"More models: those that a YAML file describes, those in a folder, or with store those that realizar list has. The file and the folder are read again when they change."`
-	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
-	Port            int           `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
-	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
-	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
-	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" live:"yes" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
-	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
-	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
-	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
-	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times. Default: pages of localhost, at any port."`
+	ModelsFrom      string        `name:"models" placeholder:"FILE|FOLDER|store" live:"file" common:"" help:"More models: those that a YAML file describes, those in a folder, or with store all that realizar list shows. Files and folders are read again when they change."`
+	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" group:"network" common:"" help:"Address to listen on; 0.0.0.0 is all addresses of the machine. Default: ${default}."`
+	Port            int           `default:"8080" placeholder:"N" group:"network" common:"" help:"Port; 0 takes a free one. Default: ${default}."`
+	OllamaPort      *int          `placeholder:"N" group:"network" help:"Second port with the same endpoints, for clients of Ollama, which expect 11434; 0 takes a free port. Default: none."`
+	ServedModelName []string      `placeholder:"NAME" sep:"none" common:"" help:"Name of a single model in requests. Repeatable; answers have the first name. Default: the name of the file or of the model."`
+	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" live:"yes" help:"Unload a model after this idle time, such as 5m. Default: when another model needs its memory."`
+	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" group:"network" common:"" help:"Require one of the API keys in FILE, one per line. Read again on SIGHUP."`
+	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" group:"network" help:"Serve HTTPS with this certificate, in PEM. The file is read again on SIGHUP."`
+	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" group:"network" help:"The private key of the certificate, in PEM."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" group:"network" help:"Allow scripts of this origin, such as https://example.org; * allows all origins. Repeatable. Default: localhost at any port."`
 
-	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
+	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" group:"network" help:"Answer requests whose Host header is this name; * is any name. Repeatable. Default: on an address of the loopback interface, localhost and IP addresses, else any name."`
 
-	NoUI bool `name:"no-ui" help:"Show no page to browsers at /."`
+	NoUI bool `name:"no-ui" help:"Serve no web page at /."`
 
-	ManageModels  bool     `name:"manage-models" help:"Let clients fetch, copy, create, push and delete models of this machine, by Ollama's /api/pull and others. Default: they may not."`
-	AllowRegistry []string `name:"allow-registry" placeholder:"HOST" sep:"none" help:"Let clients name this registry or web server with --manage-models, localhost:5000 for example. May be given several times. Default: Hugging Face's hub and Ollama's registry alone."`
+	ManageModels  bool     `name:"manage-models" help:"Let clients pull, copy, create, push and delete models of this machine, with /api/pull and other endpoints of Ollama."`
+	AllowRegistry []string `name:"allow-registry" placeholder:"HOST" sep:"none" help:"With --manage-models, let clients name this registry or web server, such as localhost:5000. Repeatable. Default: the registries of Hugging Face and Ollama only."`
 
-	MaxQueue                 int      `default:"1024" placeholder:"N" live:"yes" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
-	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" live:"yes" help:"The largest request. Default: ${default}."`
-	RequestMemory            byteSize `default:"0" placeholder:"SIZE" help:"What all requests may hold of the host's memory together: bodies, texts, tokens, and answers that are not sent yet. Requests beyond are refused with 429. Default: a quarter of what the model leaves."`
-	MaxConnections           int      `default:"0" placeholder:"N" live:"yes" help:"Connections at one time. A new one takes the place of one that waits for its client. Default: as many as the process may open files for, 16384 at most."`
-	MaxConnectionsPerAddress int      `default:"0" placeholder:"N" live:"yes" help:"Connections of one address at one time. Default: three quarters of all."`
+	MaxQueue                 int      `default:"1024" placeholder:"N" live:"yes" group:"limits" help:"Most answers that wait for their turn; further requests are refused with 429. Default: ${default}."`
+	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" live:"yes" group:"limits" help:"Largest body of a request. Default: ${default}."`
+	RequestMemory            byteSize `default:"0" placeholder:"SIZE" group:"limits" help:"Limit of host memory for all requests together: bodies, texts, tokens and unsent parts of answers. Further requests are refused with 429. Default: a quarter of what the model leaves."`
+	MaxConnections           int      `default:"0" placeholder:"N" live:"yes" group:"network" help:"Most connections; a new one replaces one that waits for its client. Default: as many as the limit of open files allows, at most 16384."`
+	MaxConnectionsPerAddress int      `default:"0" placeholder:"N" live:"yes" group:"network" help:"Most connections from one address. Default: three quarters of --max-connections."`
 
-	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
-	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
-	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
-	SSEKeepAlive      time.Duration `name:"sse-keep-alive" default:"15s" placeholder:"TIME" live:"yes" help:"Send a comment on a stream of events that has been silent for so long, as its request waits for its turn; 0 sends none. Default: ${default}."`
-	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
+	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" group:"limits" help:"Time limit for a request, such as 10m. Default: none."`
+	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" group:"limits" help:"Time limit for the first token, from the arrival of the request. Default: none."`
+	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" group:"limits" help:"Time limit for the client to read a piece of its answer. Default: ${default}."`
+	SSEKeepAlive      time.Duration `name:"sse-keep-alive" default:"15s" placeholder:"TIME" live:"yes" group:"limits" help:"Send a comment on an event stream after this time without events; 0 sends none. Default: ${default}."`
+	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" group:"limits" help:"Time limit for running requests after SIGTERM. Default: ${default}."`
 
-	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
-	Lenient bool   `live:"yes" help:"Leave out fields of requests that are not known, and name them in the log and the header X-Left-Out, instead of refusing the request."`
+	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" group:"log" help:"Format of the request log on standard error. Default: ${default}."`
+	Lenient bool   `live:"yes" help:"Ignore unknown fields of a request instead of refusing it; the log and the header X-Left-Out name them."`
 
-	LogPrompts bool `live:"yes" help:"Write what requests say to the log, too."`
+	LogPrompts bool `live:"yes" group:"log" help:"Include the text of requests in the log."`
 
-	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
 
 	pullFlag
 	jsonFlags
@@ -73,40 +73,43 @@ type serveCommand struct {
 
 // Help is shown below the command's line.
 func (*serveCommand) Help() string {
-	return `serve answers requests in the dialects of OpenAI's, Anthropic's, Ollama's and llama.cpp's APIs until it is told to
-stop. When the model is loaded it writes a line with each address to standard output.
+	return `serve answers requests of the OpenAI, Anthropic, Ollama and llama.cpp APIs until it is stopped. When
+the model is loaded it writes a line with each address to standard output.
 
 Examples:
 
     realizar serve model.gguf
+    realizar serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file keys.txt --parallel 32
     realizar serve model.gguf --port 0 --served-model-name small
     realizar serve model.gguf --ollama-port 11434
-    realizar serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file keys.txt --parallel 32
     realizar serve --config serve.yaml
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
-Several models: each request names its own, and loads it if need be.
+Several models: each request names its model, and loads it if needed.
 
     realizar serve small.gguf large.gguf --memory 16GiB --keep-alive 10m
     realizar serve --models /srv/models
     realizar serve --models models.yaml
 
---memory, or --gpu-memory for models on a GPU, is then what all of them may take together. A model that does not fit
-takes the memory of the one with the longest idle time relative to its load time; while all are in use, requests wait.
-Each has a cache for one answer of --context, or of its own context, halved down to 4096 tokens while the model would
-take more than half of the limit. docs/models-by-name.md describes the file of models.
+--memory, or --gpu-memory for models on a GPU, then limits all models together. If a model does not
+fit, the server unloads the model whose idle time is longest relative to its load time; while all
+models are in use, requests wait. The KV cache of each model has room for one request of --context
+tokens, or of the context of the model, halved down to 4096 tokens while the model would take more
+than half of the limit. docs/models-by-name.md describes the file of models.
 
-The address answers from the start: GET /health says that the process is there, everything else is refused with 503
-and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
+The server listens from the start. While the model loads, GET /health reports a live process, GET
+/ready reports whether the server admits requests, and all other requests are refused with 503 and
+Retry-After.
 
-SIGTERM or Ctrl-C ends the server: new requests are refused, those under way are finished within --drain-timeout, and
-the exit code is 0. A second one ends it at once.
+SIGTERM or Ctrl-C stops the server: it refuses new requests, finishes running requests within
+--drain-timeout, and exits with 0. A second signal ends it at once.
 
-The environment and a file set what flags do: --max-queue is REALIZAR_MAX_QUEUE there, and the key max-queue of the YAML
-file that --config or REALIZAR_CONFIG names. A flag goes before the environment, the environment before the file.
---print-config says what holds. The file is read again when it changes and on SIGHUP; what cannot change while the
-server runs is in the log. docs/configuration.md has the rest.`
+The environment and a file set what flags set: --max-queue is REALIZAR_MAX_QUEUE, and the key
+max-queue of the YAML file that --config or REALIZAR_CONFIG names. A flag overrides the environment,
+and the environment overrides the file. --print-config shows the settings in effect. The file is read
+again when it changes and on SIGHUP; the log names settings that cannot change while the server runs.
+docs/configuration.md has the rest.`
 }
 
 // BeforeResolve is called by the parser, and reads what the environment and the file set.
@@ -122,7 +125,7 @@ func (c *serveCommand) Validate() error { return c.settings.placed(c.check()) }
 func (c *serveCommand) check() error {
 	switch {
 	case c.JSON && !c.PrintConfig:
-		return errors.New("--json: goes with --print-config")
+		return errors.New("--json needs --print-config")
 	case c.Port < 0 || c.Port > 65535:
 		return wrongFlag("port", c.Port, "1 to 65535, or 0 for a free one")
 	case c.OllamaPort != nil && (*c.OllamaPort < 0 || *c.OllamaPort > 65535):
@@ -130,11 +133,11 @@ func (c *serveCommand) check() error {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case c.KeepAlive < 0:
-		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
+		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 until its memory is needed")
 	case (len(c.Models) > 1 || c.ModelsFrom != "") && len(c.ServedModelName) > 0:
-		return errors.New("--served-model-name is for one model; of several each is called by its own name")
+		return errors.New("--served-model-name names a single model; of several models each has its own name")
 	case len(c.AllowRegistry) > 0 && !c.ManageModels:
-		return errors.New("--allow-registry goes with --manage-models")
+		return errors.New("--allow-registry needs --manage-models")
 	case c.MaxQueue < 0:
 		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
 	case c.MaxBody < 1:
@@ -348,7 +351,7 @@ func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size 
 	}
 	tcp, ok := addresses[0].(*net.TCPAddr)
 	if ok && !tcp.IP.IsLoopback() && c.APIKeyFile == "" {
-		a.notef("whoever can reach %s may use the model; --api-key-file asks for a key", addresses[0])
+		a.notef("anyone who can reach %s can use the model; --api-key-file requires a key", addresses[0])
 	}
 	for _, address := range addresses {
 		if _, err := fmt.Fprintf(a.out, "serving %s at %s://%s\n", name, scheme, address); err != nil {

@@ -28,11 +28,11 @@ type servedModel struct {
 
 // modelSettings are the keys of a model in a file of models. The flags of serve set the defaults.
 type modelSettings struct {
-	Source  string        `help:"What the model is: a path, seen from the file's folder, or a name. Default: the model's own name."`
-	Aliases []string      `help:"Other names that requests may use."`
-	Pinned  bool          `help:"Never unload the model for others."`
+	Source  string        `help:"The model: a path relative to the folder of the file, or a name. Default: the name of the entry."`
+	Aliases []string      `help:"Other names for requests."`
+	Pinned  bool          `help:"Never unload the model for other models."`
 	Preload bool          `help:"Load the model when the server starts."`
-	TTL     time.Duration `name:"ttl" help:"How long the model stays when nobody uses it. Default: --keep-alive."`
+	TTL     time.Duration `name:"ttl" help:"Unload the model after this idle time. Default: --keep-alive."`
 
 	modelFlags
 	speculativeFlags
@@ -41,7 +41,7 @@ type modelSettings struct {
 
 // stepFlags say how steps are divided between prompts and answers.
 type stepFlags struct {
-	TargetITL time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" group:"model" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
+	TargetITL time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" group:"model" help:"Target for the time between tokens while prompts are read: the prefill in each step is limited to keep it. Default: 40ms on a GPU, 100ms on the CPU."`
 }
 
 // shared are the model flags that apply to all models together.
@@ -142,7 +142,7 @@ func (c *serveCommand) listed() ([]servedModel, error) {
 	case c.ModelsFrom == allStored && err != nil:
 		return c.stored()
 	case err != nil:
-		return nil, fmt.Errorf("--models: %w; want a file, a folder, or %s for the models that realizar list has", err, allStored)
+		return nil, fmt.Errorf("--models: %w; want a file, a folder, or %s for the models that realizar list shows", err, allStored)
 	case info.IsDir():
 		return c.inFolder(c.ModelsFrom)
 	}
@@ -237,11 +237,11 @@ func (m *servedModel) read(file string, t filesettings.Table) error {
 		key := keys[line.Key]
 		switch {
 		case slices.Contains(shared, line.Key):
-			return fmt.Errorf("%s: %s holds for all models together; give it to serve", place, line.Key)
+			return fmt.Errorf("%s: %s applies to all models together; give it to serve", place, line.Key)
 		case key == nil:
 			return fmt.Errorf("%s: %.60q is not a setting of a model; the nearest are %s", place, line.Key, nearest.OneOf(nearest.Names(line.Key, known, 3)))
 		case line.List && !key.IsSlice():
-			return fmt.Errorf("%s: %s: want one value and not a list", place, line.Key)
+			return fmt.Errorf("%s: %s: want one value, not a list", place, line.Key)
 		}
 		raw := any(line.Texts[0])
 		if key.IsSlice() {
@@ -265,7 +265,7 @@ func (m *servedModel) read(file string, t filesettings.Table) error {
 		return err
 	}
 	if m.TTL < 0 {
-		return fmt.Errorf("%s:%d: %.60q: ttl=%v: want more than 0, or 0 for as long as its memory is not needed", file, lines["ttl"], t.Key, m.TTL)
+		return fmt.Errorf("%s:%d: %.60q: ttl=%v: want more than 0, or 0 until its memory is needed", file, lines["ttl"], t.Key, m.TTL)
 	}
 	if m.Source == "" {
 		m.Source = t.Key

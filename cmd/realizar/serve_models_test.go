@@ -108,7 +108,7 @@ func TestServeNamesClash(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, realizarRun(t, "serve", path, other, "--port", "0"), 1, "are both called")
-	fails(t, realizarRun(t, "serve", path, other, "--served-model-name", "x"), 2, "--served-model-name is for one model")
+	fails(t, realizarRun(t, "serve", path, other, "--served-model-name", "x"), 2, "--served-model-name names a single model")
 }
 
 // completion requests a completion. It returns the model's name and the text of the answer, or if
@@ -321,12 +321,12 @@ func TestServeModelsErrors(t *testing.T) {
 		"has no model; want names with their settings below":                                  {writeFile(t, "m.yaml", "# none\n")},
 		`m.yaml:2: "a": "ttll" is not a setting of a model; the nearest are ttl`:              {writeFile(t, "m.yaml", "a:\n  ttll: 1\n")},
 		`m.yaml:3: "a": context=-1: want 1 or more`:                                           {writeFile(t, "m.yaml", "a:\n  pinned: true\n  context: -1\n")},
-		`m.yaml:1: "a": memory holds for all models together; give it to serve`:               {writeFile(t, "m.yaml", "a: {memory: 1GiB}\n")},
+		`m.yaml:1: "a": memory applies to all models together; give it to serve`:              {writeFile(t, "m.yaml", "a: {memory: 1GiB}\n")},
 		`m.yaml:1: "a": kv-cache: "f17" is not one of auto, f16, q8, f32`:                     {writeFile(t, "m.yaml", "a: {kv-cache: f17}\n")},
 		`m.yaml:1: "a": ttl=-1s: want more than 0`:                                            {writeFile(t, "m.yaml", "a: {ttl: -1s}\n")},
 		"demo and demo are both called demo":                                                  {writeFile(t, "m.yaml", "demo:\nb: {source: demo, aliases: [demo]}\n")},
-		"--served-model-name is for one model":                                                {writeFile(t, "m.yaml", "demo:\n"), "--served-model-name", "x"},
-		"x: x is not a file or a name of a model":                                             {writeFile(t, "m.yaml", "x:\n")},
+		"--served-model-name names a single model":                                            {writeFile(t, "m.yaml", "demo:\n"), "--served-model-name", "x"},
+		"x: x is neither a file nor the name of a model":                                      {writeFile(t, "m.yaml", "x:\n")},
 	} {
 		r := realizarRun(t, append([]string{"serve", "--port", "0", "--models"}, args...)...)
 		fails(t, r, r.code, want)

@@ -133,7 +133,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"\"\\e[2J\": 1":                "serve.yaml:1: \"\\x1b[2J\" is not a setting",
 		"port: http":                   "serve.yaml:1: port: expected a valid 64 bit int but got \"http\"\n",
 		"port: 70000":                  "serve.yaml:1: port=70000: want 1 to 65535, or 0 for a free one\n",
-		"port: [1, 2]":                 "serve.yaml:1: port: want one value and not a list\n",
+		"port: [1, 2]":                 "serve.yaml:1: port: want one value, not a list\n",
 		"port:":                        "serve.yaml:1: \"port\" has no value",
 		"log: loud":                    "serve.yaml:1: log: \"loud\" is not one of text, json, none\n",
 		"max-body: big":                "serve.yaml:1: max-body: \"big\" is not a size: want a number of bytes",
@@ -143,7 +143,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"device: abacus":               "serve.yaml:1: device: device \"abacus\"",
 		"served-model-name: ''":        "serve.yaml:1: served-model-name: the name is empty\n",
 		"tls-cert: x":                  "--tls-cert and --tls-key go together",
-		"allow-registry: x":            "--allow-registry goes with --manage-models",
+		"allow-registry: x":            "--allow-registry needs --manage-models",
 		"port: 1\nport: 2":             "serve.yaml:2: \"port\" appears twice, first in line 1",
 		"port 1":                       "serve.yaml:1: want a key with its value in each line",
 		"a: {":                         "serve.yaml:1: not valid YAML",
@@ -155,7 +155,7 @@ func TestServeSettingErrors(t *testing.T) {
 	fails(t, realizarRun(t, "serve", "--config", writeFile(t, "serve.yaml", "port: http"), "--port", "0"), 2, "serve.yaml:1: port: expected")
 	fails(t, realizarRun(t, "serve", "--config", "/nothing"), 2, "--config: stat /nothing: no such file")
 	fails(t, realizarRun(t, "serve", "--config", t.TempDir()), 2, "is not a regular file")
-	fails(t, realizarRun(t, "serve", "--json"), 2, "--json: goes with --print-config")
+	fails(t, realizarRun(t, "serve", "--json"), 2, "--json needs --print-config")
 	for variable, want := range map[string]string{
 		"REALIZAR_CONFIG=/nothing":              "REALIZAR_CONFIG: stat /nothing: no such file",
 		"REALIZAR_MAX_QUEUE=-1":                 "REALIZAR_MAX_QUEUE=-1: want 0 or more\n",

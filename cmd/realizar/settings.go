@@ -22,9 +22,9 @@ import (
 // settingsFlags are embedded in a command whose flags can also be set by the environment and by a
 // file. A flag with the tag setting:"no" cannot.
 type settingsFlags struct {
-	Config      string `setting:"no" placeholder:"FILE" help:"Read settings from FILE. It is read again when it changes, and on SIGHUP."`
-	PrintConfig bool   `name:"print-config" setting:"no" help:"Write the settings that hold and where each comes from, as a file of settings, and end."`
-	JSON        bool   `name:"json" setting:"no" help:"Beside --print-config: write one JSON object per setting and line."`
+	Config      string `setting:"no" placeholder:"FILE" common:"" help:"Read settings from FILE, again when it changes and on SIGHUP."`
+	PrintConfig bool   `name:"print-config" setting:"no" help:"Print the settings in effect and where each comes from, in the form of a settings file, and exit."`
+	JSON        bool   `name:"json" setting:"no" help:"With --print-config: write one JSON object for each setting, one per line."`
 
 	settings settings
 }
@@ -173,7 +173,7 @@ func (s *settings) readFile(place string) error {
 		case one.IsSlice():
 			raw = list(line.Texts)
 		case line.List:
-			return fmt.Errorf("%s: %s: want one value and not a list", place, line.Key)
+			return fmt.Errorf("%s: %s: want one value, not a list", place, line.Key)
 		}
 		if err := one.set(fromFile, place, raw); err != nil {
 			return fmt.Errorf("%s: %s: %w", place, line.Key, err)

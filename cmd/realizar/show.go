@@ -11,14 +11,15 @@ import (
 
 // showCommand is `realizar show`.
 type showCommand struct {
-	Name string `arg:"" help:"The model's name, as realizar list has it."`
+	Name string `arg:"" help:"Name of the model, as realizar list shows it."`
 	JSON bool   `name:"json" help:"Write one JSON object."`
 }
 
 // Help is shown below the command's line.
 func (*showCommand) Help() string {
-	return `show has what is known of a model that realizar keeps: its files and their digests, where they lie, what it is, and what
-memory it takes here. realizar inspect looks deeper, and at files of any place.
+	return `show writes what is known of a model that realizar keeps: its files with digests and paths, its
+architecture, and the memory that it needs on this machine. realizar inspect shows more, and takes
+files anywhere.
 
 Examples:
 

@@ -105,7 +105,7 @@ func TestPullInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if want := "realizar: interrupted: what has come is kept, and realizar pull hf:org/babble goes on with it\n"; cmd.ProcessState.ExitCode() != 130 || stderr.String() != want {
+	if want := "realizar: interrupted; realizar pull hf:org/babble resumes the download\n"; cmd.ProcessState.ExitCode() != 130 || stderr.String() != want {
 		t.Errorf("exit code %d, standard error %q, want 130 and %q", cmd.ProcessState.ExitCode(), &stderr, want)
 	}
 	s.Set(hubtest.Behavior{Token: "hf_secret"})

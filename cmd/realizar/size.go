@@ -40,7 +40,7 @@ type memoryLimit realizar.MemoryLimit
 func (l *memoryLimit) UnmarshalText(text []byte) error {
 	limit, err := realizar.ParseMemoryLimit(string(text))
 	if err != nil {
-		return fmt.Errorf("%.40q is not a part of a device's memory; want a number of bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", text)
+		return fmt.Errorf("%.40q is not an amount of device memory; want a number of bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", text)
 	}
 	*l = memoryLimit(limit)
 	return nil

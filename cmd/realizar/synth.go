@@ -19,11 +19,11 @@ import (
 
 // synthCommand is `realizar synth`.
 type synthCommand struct {
-	Shape string `arg:"" help:"The model to resemble, as listed below."`
-	Quant string `arg:"" help:"The mix of formats to store its weights in, as listed below."`
+	Shape string `arg:"" help:"The model to resemble, such as llama-3.2-1b; --help-all lists them."`
+	Quant string `arg:"" help:"Formats of its weights, such as Q4_K_M; --help-all lists them."`
 	Out   string `arg:"" help:"The GGUF file to write."`
-	Seed  uint64 `default:"1" placeholder:"N" help:"Chooses the weights. Default: 1."`
-	Force bool   `help:"Replace OUT if it is there."`
+	Seed  uint64 `default:"1" placeholder:"N" common:"" help:"Seed of the random weights. Default: ${default}."`
+	Force bool   `common:"" help:"Replace an existing file OUT."`
 }
 
 // Help is shown below the command's line.
@@ -40,14 +40,14 @@ func (*synthCommand) Help() string {
 		m := &synth.Mixes[i]
 		mixes.row("    "+m.Name, fmt.Sprintf("%.2f", m.BitsPerWeight(s)))
 	}
-	return `Writes a model file of random weights that takes the memory and the time of the real one, to measure a machine
-without a download. What such a model says is made-up words. The same shape, quant and seed are the same file
-on every machine. OUT appears when it is complete.
+	return `The file takes the memory and the time of the real model, to measure a machine without a download.
+The text that it generates has no meaning. The same shape, quant and seed give the same file on every
+machine. OUT appears when it is complete.
 
 Shapes:
 
 ` + shapes.text(1) + `
-Quants, as llama.cpp mixes them, and their bits for each weight in ` + published + `:
+Quants, with the mixes of llama.cpp, and their bits per weight for ` + published + `:
 
 ` + mixes.text(1) + `
 llama.cpp has MXFP4 for experts only; here all layers have it.
@@ -66,14 +66,14 @@ func (c *synthCommand) Validate() error {
 		for i := range synth.Shapes {
 			names = append(names, synth.Shapes[i].Name)
 		}
-		return fmt.Errorf("no shape is called %q; there are %s", c.Shape, strings.Join(names, ", "))
+		return fmt.Errorf("there is no shape %q; want one of %s", c.Shape, strings.Join(names, ", "))
 	}
 	if _, ok := synth.FindMix(c.Quant); !ok {
 		var names []string
 		for i := range synth.Mixes {
 			names = append(names, synth.Mixes[i].Name)
 		}
-		return fmt.Errorf("no quant is called %q; there are %s", c.Quant, strings.Join(names, ", "))
+		return fmt.Errorf("there is no quant %q; want one of %s", c.Quant, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (c *synthCommand) free() error {
 	case err != nil:
 		return err
 	case info.Mode().IsRegular() && !c.Force:
-		return fmt.Errorf("%s is there already; --force replaces it", c.Out)
+		return fmt.Errorf("%s exists; --force replaces it", c.Out)
 	}
 	return nil
 }

@@ -49,10 +49,10 @@ func TestSynthKeepsTheOld(t *testing.T) {
 }
 
 func TestSynthHelp(t *testing.T) {
-	help := output(t, "", "synth", "--help")
+	help := output(t, "", "synth", "--help-all")
 	for _, line := range []string{"llama-3.2-1b       1.24 billion weights", "qwen3-8b           8.19 billion weights", "Q4_K_M   4.89", "BF16    16.00"} {
 		if !strings.Contains(help, "\n    "+line+"\n") {
-			t.Errorf("synth --help has no line %q:\n%s", line, help)
+			t.Errorf("synth --help-all has no line %q:\n%s", line, help)
 		}
 	}
 }

@@ -18,32 +18,32 @@ import (
 
 // templateCommand is `realizar template`.
 type templateCommand struct {
-	Source string  `arg:"" name:"file|model" help:"A file that holds a template (.jinja), or a model, whose own is taken."`
-	Vars   string  `placeholder:"FILE.json" help:"A JSON object with the template's variables; - is standard input."`
-	Parse  *string `placeholder:"TEXT" help:"Take an assistant's text apart, as the model writes it, and write its message as JSON; - is standard input."`
-	Tools  string  `placeholder:"FILE.json" help:"With --parse: a JSON list of the tools that the text may call, as OpenAI's API has them."`
-	Now    string  `placeholder:"TIME" help:"What the template takes for the present, as 2025-06-15T12:34:56. Default: now."`
+	Source string  `arg:"" name:"file|model" help:"A file that holds a template (.jinja), or a model that has one."`
+	Vars   string  `placeholder:"FILE.json" common:"" help:"Variables of the template, as a JSON object; - is standard input."`
+	Parse  *string `placeholder:"TEXT" common:"" help:"Parse the text of an assistant, as the model writes it, and write its message as JSON; - is standard input."`
+	Tools  string  `placeholder:"FILE.json" common:"" help:"With --parse: tools that the text may call, as a JSON list in the form of the OpenAI API."`
+	Now    string  `placeholder:"TIME" common:"" help:"Current time for the template, such as 2025-06-15T12:34:56. Default: now."`
 }
 
 // Help is shown below the command's line.
 func (*templateCommand) Help() string {
-	return `Writes the rendered text to the byte. What the template refuses is a failure with the template's own
-message.
+	return `template writes the rendered text without changing a byte. An error that the template raises is a
+failure with the message of the template.
 
-Variables have the names that Hugging Face's transformers gives them: messages, tools, add_generation_prompt
-and whatever else the template reads. A model's own bos_token, eos_token and so on are there where the
-variables do not name them.
+Variables have the names of Hugging Face's transformers: messages, tools, add_generation_prompt and
+others that the template reads. bos_token, eos_token and similar ones of a model are set unless the
+variables name them.
 
 Examples:
 
     realizar template chat_template.jinja --vars conversation.json
+    realizar template model.gguf --tools tools.json --parse - < answer.txt
     echo '{"messages": [{"role": "user", "content": "Hi"}], "add_generation_prompt": true}' |
         realizar template model.gguf --vars -
-    realizar template model.gguf --tools tools.json --parse - < answer.txt
 
-With --parse it writes the message that an assistant's text is: role, content, reasoning_content and tool_calls. A text
-that goes on from a prompt which has opened its thought may begin inside the thought; with --vars the end of the
-rendered prompt says so.`
+--parse writes the message of an assistant: role, content, reasoning_content and tool_calls. If the
+prompt has opened the reasoning, the text may begin inside it; with --vars the end of the rendered
+prompt decides this.`
 }
 
 // timeFormat is the form of --now: local time without a zone.
@@ -53,9 +53,9 @@ const timeFormat = "2006-01-02T15:04:05"
 func (c *templateCommand) Validate() error {
 	switch {
 	case c.Parse == nil && c.Vars == "":
-		return errors.New("there is nothing to do: give --vars to render the template, or --parse to take a text apart")
+		return errors.New("there is nothing to do; give --vars to render the template, or --parse to parse a text")
 	case c.Parse == nil && c.Tools != "":
-		return errors.New("--tools is for --parse; tools to render are a variable")
+		return errors.New("--tools needs --parse; tools to render are a variable of --vars")
 	}
 	if c.Now == "" {
 		return nil

@@ -17,18 +17,19 @@ import (
 
 // tokenizeCommand is `realizar tokenize`.
 type tokenizeCommand struct {
-	Model   string `arg:"" help:"A model, a GGUF file that holds only a vocabulary, a tokenizer.json, or a folder with one of these."`
-	Special bool   `help:"Add what the tokenizer puts around a text, such as a token for its beginning."`
-	JSONL   bool   `name:"jsonl" help:"Read one JSON string per line and write one array per line; with --decode, the other way."`
-	Decode  bool   `help:"Read ids and write text. Special tokens are kept."`
+	Model   string `arg:"" help:"A model, a GGUF file with a vocabulary alone, a tokenizer.json, or a folder with one of these."`
+	Special bool   `help:"Add the special tokens that the tokenizer puts around a text, such as BOS."`
+	JSONL   bool   `name:"jsonl" help:"Read one JSON string per line and write one array per line; with --decode, the reverse."`
+	Decode  bool   `help:"Read ids and write text, including special tokens."`
 
 	tokenizerFlags
 }
 
 // Help is shown below the command's line.
 func (*tokenizeCommand) Help() string {
-	return `Standard input is taken to the byte: a line feed at its end is part of the text. Special tokens in the
-text match. The ids are written as a JSON array; --decode reads one and writes the text to the byte.
+	return `Every byte of standard input counts: a line feed at its end is part of the text. Special tokens in
+the text match. The ids are written as a JSON array; --decode reads one and writes exactly the bytes
+of the text.
 
 Examples:
 
@@ -41,7 +42,7 @@ Examples:
 // Validate implements the parser's interface.
 func (c *tokenizeCommand) Validate() error {
 	if c.Special && c.Decode {
-		return errors.New("--special adds tokens to a text; it has no meaning with --decode")
+		return errors.New("--special adds tokens to a text; remove it with --decode")
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func wholeCharacters(text []byte) error {
 			case !utf16.IsSurrogate(first):
 				i += unit
 			case utf16.DecodeRune(first, escapedUnit(text[i+unit:])) == utf8.RuneError:
-				return fmt.Errorf("%s at byte %d is half of a surrogate pair and no character", text[i:i+unit], i)
+				return fmt.Errorf("%s at byte %d is half of a surrogate pair", text[i:i+unit], i)
 			default:
 				i += 2 * unit
 			}
@@ -194,9 +195,9 @@ func escapedUnit(text []byte) rune {
 func unmarshal(data []byte, v any) error {
 	switch string(bytes.TrimSpace(data)) {
 	case "":
-		return errors.New("there is nothing")
+		return errors.New("the input is empty")
 	case "null":
-		return errors.New("there is null")
+		return errors.New("the input is null")
 	}
 	return json.Unmarshal(data, v)
 }

@@ -19,42 +19,44 @@ import (
 // topCommand is `realizar top`.
 type topCommand struct {
 	URL      string        `arg:"" optional:"" name:"url" default:"http://127.0.0.1:8080" help:"The server, such as localhost:8080. Default: ${default}."`
-	APIKey   string        `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants. realizar serve wants none for its metrics."`
-	Interval time.Duration `default:"1s" placeholder:"D" help:"Look so often. Default: ${default}."`
-	Once     bool          `help:"Look twice, write what went on in between, and end. So it is where standard output is no terminal."`
-	JSON     bool          `name:"json" help:"Write one JSON object per line and interval."`
+	APIKey   string        `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" common:"" help:"The API key of the server. Default: REALIZAR_API_KEY. The metrics of realizar serve need none."`
+	Interval time.Duration `default:"1s" placeholder:"D" common:"" help:"Time between updates. Default: ${default}."`
+	Once     bool          `common:"" help:"Write the metrics of one interval and exit. Default when standard output is not a terminal."`
+	JSON     bool          `name:"json" common:"" help:"Write one JSON object for each interval, one per line."`
 }
 
 // Help is shown below the command's line.
 func (*topCommand) Help() string {
-	return `top shows what a running server does: requests, tokens, steps, the cache, the device's memory and latencies. It
-reads the server's metrics, at /metrics, and asks nothing else of it. q or Ctrl-C leaves.
+	return `top shows requests, tokens, steps, KV cache, device memory and latencies of a running server. It reads
+the metrics of the server, at /metrics, and nothing else. q or Ctrl-C leaves.
 
-Rates are those of the last interval. busy is the share of it during which a step was under way. Latencies are
-percentiles, of the last interval and since the server began; between the bounds of a histogram's buckets they are
-interpolated, and > is before the last bound where they lie above it. What the server does not say, or has no
-value for, is -. The curve is of the answers' tokens a second.
+Rates are those of the last interval. busy is the share of the interval during which a step runs.
+Latencies are percentiles, of the last interval and since the start of the server, interpolated
+between the bounds of histogram buckets; > precedes the last bound if the percentile is above it. -
+means that the server does not report a value. The curve is the rate of answer tokens.
 
-Of a server of several models there are how many are in each state, the memory that is reserved for them of what they
-may have, and a row for each with its state, the requests that use it and those that wait for it to be loaded. The
-rest is of all models together; each cache is named by its model.
+With several models, top shows the number of models in each state, the memory reserved for them and
+its limit, and a row for each model with its state, the requests that use it and those that wait for
+it to load. Everything else is the total over the models; each cache has the name of its model.
 
-When the server goes away, top says so, keeps what it saw last, and goes on when it is back.
+When the server is unreachable, top says so, keeps the last values, and continues when it is back.
 
-With --json the members are at, url, models, up_s, seconds (of the interval), restarted (the server began anew),
-running, waiting, ended_s (answers a second by stop, length, abort, error and other), errors_s (requests a second
-that were refused or failed), prompt_tok_s, computed_tok_s (of these, those that the cache did not hold),
-answer_tok_s, steps_s, busy (0 to 1), cache_use (0 to 1), cache (pages by pool), prefix_hits and prefix_hits_all (0
-to 1, of the interval and since the start), preemptions_s, evictions_s, saves_s, restores_s, memory (bytes by
-device), and latency: first_token, between_tokens, end_to_end and queue, each with interval and all, which have n,
-p50_ms, p90_ms, p99_ms and above, the percentiles that lie above the bound that stands for them. A number that is
-not known is null. With several models there are also states (how many models are in each), statuses (a list of model,
-state, requests, waiting and memory_bytes), reserved (a list of device, used_bytes and limit_bytes), and the model of
-each pool in cache. While the server is away there are at, url, error and away_s alone.
+With --json the members are at, url, models, up_s, seconds (of the interval), restarted (whether the
+server started again), running, waiting, ended_s (answers per second by stop, length, abort, error
+and other), errors_s (requests per second that were refused or failed), prompt_tok_s, computed_tok_s
+(prompt tokens without those found in the cache), answer_tok_s, steps_s, busy (0 to 1), cache_use (0
+to 1), cache (pages by pool), prefix_hits and prefix_hits_all (0 to 1, of the interval and since the
+start), preemptions_s, evictions_s, saves_s, restores_s, memory (bytes by device), and latency:
+first_token, between_tokens, end_to_end and queue, each with interval and all, which have n, p50_ms,
+p90_ms, p99_ms and above, the percentiles above the last bound, which stands for them. Unknown
+numbers are null. With several models there are also states (the number of models in each), statuses
+(a list of model, state, requests, waiting and memory_bytes), reserved (a list of device, used_bytes
+and limit_bytes), and the model of each pool in cache. While the server is unreachable the members
+are at, url, error and away_s.
 
 Examples:
 
-    realizar top http://127.0.0.1:8080
+    realizar top
     realizar top http://127.0.0.1:8080 --interval 5s
     realizar top http://127.0.0.1:8080 --once
     realizar top http://127.0.0.1:8080 --json >> load.jsonl`
@@ -125,7 +127,10 @@ func (c *topCommand) follow(a *app, w *watch.Watcher, s *serverState, show func(
 		}
 		s.take(r)
 		if c.Once && s.away != nil {
-			return fmt.Errorf("%s: %s", c.URL, awayText(s.away))
+			if isUnreachable(s.away) {
+				return unreachable(s.away, "top", c.URL)
+			}
+			return fmt.Errorf("%s: GET /metrics: %s", c.URL, awayText(s.away))
 		}
 		if s.between != nil || s.away != nil {
 			if err := show(); err != nil || c.Once {

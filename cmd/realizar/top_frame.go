@@ -164,6 +164,9 @@ func (f *frame) title(s *serverState, hint string) {
 	switch {
 	case s.away != nil:
 		note := fmt.Sprintf("no answer since %s, for %s: %s", s.since.Format(time.TimeOnly), spanText(s.at.Sub(s.since)), awayText(s.away))
+		if s.last == nil && isUnreachable(s.away) {
+			note += "; realizar serve MODEL starts a server"
+		}
 		complete, rest := wrap(note, f.width)
 		for _, row := range append(complete, rest) {
 			f.rows = append(f.rows, f.warn(row))
@@ -172,7 +175,7 @@ func (f *frame) title(s *serverState, hint string) {
 			f.rows = append(f.rows, f.faint(fmt.Sprintf("This is of %s.", s.last.At.Format(time.TimeOnly))))
 		}
 	case s.at.Sub(s.anew) < time.Minute && !s.anew.IsZero():
-		f.rows = append(f.rows, f.warn(fmt.Sprintf("The server began anew; seen at %s.", s.anew.Format(time.TimeOnly))))
+		f.rows = append(f.rows, f.warn(fmt.Sprintf("The server was restarted; seen at %s.", s.anew.Format(time.TimeOnly))))
 	case s.last == nil:
 		f.rows = append(f.rows, f.faint("looking"))
 	}

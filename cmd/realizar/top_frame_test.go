@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -46,7 +47,7 @@ func read(t testing.TB, text string, at time.Time) topReading {
 	return topReading{sample: s, at: at}
 }
 
-var errNobody = errors.New("dial tcp 127.0.0.1:8080: connect: connection refused")
+var errNobody = &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, Err: errors.New("connect: connection refused")}
 
 // refused returns the reading of a server that cannot be reached.
 func refused(at time.Time) topReading {
@@ -291,7 +292,7 @@ func TestTopTexts(t *testing.T) {
 // and that keys end the view.
 func TestTopView(t *testing.T) {
 	readings := []topReading{refused(noon), page(t, "first.txt", noon.Add(time.Second)), page(t, "second.txt", noon.Add(2*time.Second)), refused(noon.Add(3 * time.Second)), page(t, "restarted.txt", noon.Add(9*time.Second))}
-	shows := []string{"no answer since 12:00:00, for 0s: dial tcp 127.0.0.1:8080: connect: connection refused", "16 running", "rates over 1.0s", "This is of 12:00:02.", "The server began anew; seen at 12:00:09."}
+	shows := []string{"realizar\nserve MODEL starts a server", "16 running", "rates over 1.0s", "This is of 12:00:02.", "The server was restarted; seen at 12:00:09."}
 	hides := []string{"answers", "no answer", "no answer", "up ", "no answer"}
 	looks := 0
 	v := &topView{ctx: t.Context(), state: newState(), read: func(context.Context) (*watch.Sample, error) {

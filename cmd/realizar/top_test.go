@@ -144,10 +144,10 @@ func TestTopErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{url, "--once"}, 1, url + ": status 503: the model is being loaded"},
+		{[]string{url, "--once"}, 1, url + ": GET /metrics: status 503: the model is being loaded"},
 		{[]string{url, "--api-key", "knock"}, 1, "status 401: which key?"},
 		{[]string{url + "/nothing", "--once", "--json"}, 1, "status 404"},
-		{[]string{gone.URL}, 1, "connection refused"},
+		{[]string{gone.URL}, 1, "connection refused); start one with realizar serve MODEL, or give the address of another: realizar top URL"},
 		{[]string{"localhost"}, 2, `"localhost" is not the address of a server`},
 		{[]string{url, "--interval", "50ms"}, 2, "--interval=50ms: want 100ms to 1h0m0s"},
 		{[]string{url, "--interval", "2h"}, 2, "--interval=2h0m0s"},

@@ -9,8 +9,8 @@ import (
 
 // traceFlags say what to report about the steps of an answer.
 type traceFlags struct {
-	TraceTiming bool    `help:"Say on standard error what each token took, and what came before the first one; with --json in the object."`
-	Profile     *string `placeholder:"FILE" help:"Take every step apart: say on standard error what kernels and layers took, and write FILE for Chrome's trace viewer. The steps take longer."`
+	TraceTiming bool    `help:"Report the time of each token and the parts of the time to the first token, on standard error or, with --json, in the object."`
+	Profile     *string `placeholder:"FILE" help:"Profile every step: report the time of kernels and layers on standard error, and write a trace for the trace viewer of Chrome to FILE. Steps take longer."`
 }
 
 // Validate checks the values.
@@ -29,9 +29,9 @@ func (f *traceFlags) allow(n int, interactive bool) error {
 	}
 	switch {
 	case interactive && (f.TraceTiming || f.Profile != nil):
-		return usagef("%s has no place in a chat: give a prompt as an argument or on standard input", name)
+		return usagef("%s is not supported in a chat; give a prompt as an argument or on standard input", name)
 	case n > 1 && f.TraceTiming:
-		return usagef("--trace-timing follows one answer, and --n asks for %d; leave one of them out", n)
+		return usagef("--trace-timing supports one answer, and --n asks for %d; remove one of them", n)
 	}
 	return nil
 }
@@ -105,12 +105,12 @@ func (t *tracing) end(a *app, c *runCommand, err error) error {
 	if a.ctx.Err() == nil {
 		var wrong error
 		if p.reads, _, wrong = memoryRates(a.ctx, &c.modelFlags, p.device, false); wrong != nil {
-			a.notef("how fast the memory is cannot be measured: %s", message(wrong))
+			a.notef("the memory bandwidth cannot be measured: %s", message(wrong))
 		}
 	}
 	p.write(a.err)
 	if p.dropped > 0 {
-		a.notef("%s shows the first %d of %d steps, which have as many parts as it takes; the tables are of all", *c.Profile, len(p.kept), t.steps)
+		a.notef("%s shows the first %d of %d steps, which have as many parts as a file may have; the tables cover all steps", *c.Profile, len(p.kept), t.steps)
 	}
 	if wrong := t.file.finish(p.writeTrace(t.file)); wrong != nil {
 		return errors.Join(err, fmt.Errorf("--profile: %w", wrong))

@@ -140,7 +140,7 @@ func TestTraceFlagsRefused(t *testing.T) {
 		n     int
 		says  string
 	}{
-		{traceFlags{TraceTiming: true}, 2, "--trace-timing follows one answer, and --n asks for 2"},
+		{traceFlags{TraceTiming: true}, 2, "--trace-timing supports one answer, and --n asks for 2"},
 		{traceFlags{Profile: &folder}, 1, "--profile: " + folder + " is a folder"},
 	} {
 		_, _, err := traced(t, test.flags, func(c *runCommand, _ *app) { c.N, c.Model = test.n, "absent" })
@@ -149,7 +149,7 @@ func TestTraceFlagsRefused(t *testing.T) {
 		}
 	}
 	for _, f := range []traceFlags{{TraceTiming: true}, {Profile: &folder}} {
-		if err := f.allow(1, true); err == nil || !strings.Contains(err.Error(), "has no place in a chat") {
+		if err := f.allow(1, true); err == nil || !strings.Contains(err.Error(), "is not supported in a chat") {
 			t.Errorf("in a chat: %v", err)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 
 // verifyCommand is `realizar verify`.
 type verifyCommand struct {
-	Name []string `arg:"" optional:"" help:"The models to check, by the names that realizar list has. Default: all."`
+	Name []string `arg:"" optional:"" help:"Models to check, by the names that realizar list shows. Default: all."`
 }
 
 // Help is shown below the command's line.
 func (*verifyCommand) Help() string {
-	return `verify reads all bytes of models again and compares them with the digests that they were fetched by. A file that is damaged
-is named, and the exit code is 1.
+	return `verify reads all files of the models and compares them with the digests from the download. It names
+damaged files, and the exit code is then 1.
 
 Examples:
 
@@ -24,7 +24,7 @@ Examples:
 }
 
 // errDamaged reports that files, which were listed, are damaged.
-var errDamaged = errors.New("files are damaged; realizar rm and realizar pull fetch their models anew")
+var errDamaged = errors.New("files are damaged; realizar rm and realizar pull download their models again")
 
 // Run checks the models.
 func (c *verifyCommand) Run(a *app) error {

@@ -13,7 +13,7 @@ import (
 
 // versionCommand is `realizar version`.
 type versionCommand struct {
-	Verbose bool `help:"Say what it was built from and what it computes with on this machine."`
+	Verbose bool `help:"Also show how the program was built and what it computes with on this machine."`
 }
 
 // Run writes the version.

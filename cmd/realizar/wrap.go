@@ -71,6 +71,15 @@ func hanging(first, text string, left, width int) []string {
 	return lines
 }
 
+// hard breaks lines that have more than width columns in the middle of a word.
+func hard(lines []string, width int) []string {
+	var out []string
+	for _, l := range lines {
+		out = append(out, strings.Split(ansi.Hardwrap(l, width, true), "\n")...)
+	}
+	return out
+}
+
 // fitted wraps the lines of text that have more than width columns; 0 is any number. Indented lines
 // are quotations and stay as they are.
 func fitted(text string, width int) string {

@@ -65,7 +65,7 @@ test("pull", limit, async (t) => {
   const show = await c.show({ model: r.name });
   assert.equal(show.model_info["llama.context_length"], 1024);
   assert.deepEqual((await c.ps()).models.map((m) => m.name), [served]);
-  await refused(c.chat({ model: r.name, messages: [{ role: "user", content: "a" }] }), 404, "is not served");
+  await refused(c.chat({ model: r.name, messages: [{ role: "user", content: "a" }] }), 404, "not served; name it");
   await refused(c.pull({ model: "example.org/a/b" }), 403, "--allow-registry");
   await refused(c.pull({ model: "/etc/passwd" }), 400, "want ollama:");
   await assert.rejects(lines(c.pull({ model: r.host + "/ns/none", stream: true })), /no such model or tag/);

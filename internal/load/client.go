@@ -113,14 +113,17 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 }
 
 // errorMessage returns the message in the body of an error, or the whole body if it does not have
-// OpenAI's form.
+// OpenAI's form. Of a page of HTML it returns nothing.
 func errorMessage(body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10)) // the bytes read before an error will do
 	var e struct{ Error serverError }
 	if json.Unmarshal(text, &e) == nil && e.Error.Message != "" {
 		return e.Error.Message
 	}
-	return fmt.Sprintf("%.200s", bytes.TrimSpace(text))
+	if text = bytes.TrimSpace(text); bytes.HasPrefix(text, []byte("<")) {
+		return ""
+	}
+	return fmt.Sprintf("%.200s", text)
 }
 
 type serverError struct{ Message string }
@@ -165,7 +168,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 func (c *Client) onlyModel(ctx context.Context) (string, error) {
 	var list struct{ Data []struct{ ID string } }
 	if err := c.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
-		return "", fmt.Errorf("%s: which models there are cannot be found out: %w", c.base, err)
+		return "", fmt.Errorf("%s: no list of models: %w", c.base, err)
 	}
 	switch names := list.Data; len(names) {
 	case 0:

@@ -77,9 +77,9 @@ func (o *Options) check() error {
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate):
 		return optionsErrorf("a rate of %v requests a second: want %v to %.0f", o.Rate, minRate, float64(maxRate))
 	case o.Trace != nil && (o.Rate != 0 || o.Shared != 0):
-		return optionsErrorf("a trace says by itself when requests are due and what they share: want no rate and no tokens shared beside it")
+		return optionsErrorf("a trace sets arrival times and shared prefixes; want no rate and no shared tokens with it")
 	case o.Concurrency < 0 || o.Concurrency == 0 && !o.timed():
-		return optionsErrorf("%d requests at one time: want 1 or more, a rate, or a trace", o.Concurrency)
+		return optionsErrorf("%d running requests; want 1 or more, a rate, or a trace", o.Concurrency)
 	case o.Shared < 0 || o.Shared > maxLength:
 		return optionsErrorf("%d tokens shared: want 0 to %d", o.Shared, maxLength)
 	case o.Shared > 0 && o.Prefixes < 1:

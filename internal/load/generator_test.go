@@ -366,18 +366,18 @@ func TestSeries(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
-		`"mail"`:      func(o *Options) { o.Endpoint = "mail" },
-		"0 requests":  func(o *Options) { o.Requests = 0 },
-		"at one time": func(o *Options) { o.Concurrency = 0 },
-		"rate of -1":  func(o *Options) { o.Rate = -1 },
-		"rate of NaN": func(o *Options) { o.Rate = math.NaN() },
-		"want 1e-06":  func(o *Options) { o.Rate = 1e-300 },
-		"to 1000000":  func(o *Options) { o.Rate = math.Inf(1) },
-		"beginnings":  func(o *Options) { o.Shared = 5 },
-		"shared":      func(o *Options) { o.Shared = -5 },
-		"time limit":  func(o *Options) { o.Timeout = -1 },
-		"address":     func(o *Options) { o.URL = "ftp://x" },
-		"fields":      func(o *Options) { o.Fields = map[string]any{"f": func() {}} },
+		`"mail"`:           func(o *Options) { o.Endpoint = "mail" },
+		"0 requests":       func(o *Options) { o.Requests = 0 },
+		"running requests": func(o *Options) { o.Concurrency = 0 },
+		"rate of -1":       func(o *Options) { o.Rate = -1 },
+		"rate of NaN":      func(o *Options) { o.Rate = math.NaN() },
+		"want 1e-06":       func(o *Options) { o.Rate = 1e-300 },
+		"to 1000000":       func(o *Options) { o.Rate = math.Inf(1) },
+		"beginnings":       func(o *Options) { o.Shared = 5 },
+		"shared":           func(o *Options) { o.Shared = -5 },
+		"time limit":       func(o *Options) { o.Timeout = -1 },
+		"address":          func(o *Options) { o.URL = "ftp://x" },
+		"fields":           func(o *Options) { o.Fields = map[string]any{"f": func() {}} },
 	} {
 		o := usual()
 		change(&o)

@@ -124,9 +124,9 @@ func (s *Sweep) Saturation(steps []*Result) string {
 	factor := s.Values[len(steps)-1] / s.Values[at]
 	switch {
 	case last.AnswerRate < most*(1+(factor-1)/20):
-		return fmt.Sprintf("%.1f times the load brings no more", factor)
+		return fmt.Sprintf("%.1f times the load gave no more throughput", factor)
 	case s.By == ByRate && last.Seconds > 1.5*last.Due+steps[0].EndToEnd.P99/1000:
-		return "requests come faster than they are answered"
+		return "requests arrived faster than they were answered"
 	}
 	return ""
 }

@@ -59,14 +59,14 @@ func TestSaturation(t *testing.T) {
 	}{
 		"one":                {"rate:1,2,4", steps{r(100)}, ""},
 		"grows":              {"concurrency:1,2,4", steps{r(100), r(190), r(220)}, ""},
-		"no more":            {"concurrency:1,2,4", steps{r(100), r(190), r(199)}, "2.0 times the load brings no more"},
-		"less":               {"concurrency:1,2,4", steps{r(100), r(190), r(20)}, "2.0 times the load brings no more"},
+		"no more":            {"concurrency:1,2,4", steps{r(100), r(190), r(199)}, "2.0 times the load gave no more throughput"},
+		"less":               {"concurrency:1,2,4", steps{r(100), r(190), r(20)}, "2.0 times the load gave no more throughput"},
 		"a small step":       {"concurrency:10,11", steps{r(100), r(101)}, ""},
 		"fails":              {"rate:1,2", steps{{Completed: 8, Failed: 2}}, "more than a tenth of the requests failed"},
 		"a tenth fails":      {"rate:1,2", steps{{Completed: 9, Failed: 1}}, ""},
-		"falls behind":       {"rate:1,2", steps{r(100), slow}, "requests come faster than they are answered"},
+		"falls behind":       {"rate:1,2", steps{r(100), slow}, "requests arrived faster than they were answered"},
 		"slow, but no rate":  {"concurrency:1,2", steps{r(100), slow}, ""},
-		"after the best one": {"concurrency:1,2,4", steps{r(100), r(90), r(112)}, "4.0 times the load brings no more"},
+		"after the best one": {"concurrency:1,2,4", steps{r(100), r(90), r(112)}, "4.0 times the load gave no more throughput"},
 	} {
 		s, err := ParseSweep(test.sweep)
 		if err != nil {

@@ -121,7 +121,7 @@ func TestTrace(t *testing.T) {
 	})
 	o := usual()
 	o.Trace, o.Rate = &Trace{}, 1
-	if _, err := newGenerator(context.Background(), o, nil); err == nil || !strings.Contains(err.Error(), "a trace says by itself") {
+	if _, err := newGenerator(context.Background(), o, nil); err == nil || !strings.Contains(err.Error(), "a trace sets arrival times") {
 		t.Error(err)
 	}
 }

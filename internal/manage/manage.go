@@ -116,7 +116,7 @@ func (m *Manager) begin() (done func(), err error) {
 // take counts an operation. The caller holds mu.
 func (m *Manager) take() error {
 	if m.busy >= m.config.AtOnce {
-		return fault(server.StoreBusy, "%d models are being fetched or changed, which is what the server does at one time; ask again soon", m.busy)
+		return fault(server.StoreBusy, "%d models are being fetched or changed, which is the limit of the server; retry soon", m.busy)
 	}
 	m.busy++
 	return nil

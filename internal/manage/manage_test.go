@@ -234,7 +234,7 @@ func TestPullIsShared(t *testing.T) {
 	<-arrived
 	start(t.Context())
 	start(t.Context())
-	faulty(t, p.Pull(t.Context(), "hf.co/org/babble", ignore), server.StoreBusy, "ask again")
+	faulty(t, p.Pull(t.Context(), "hf.co/org/babble", ignore), server.StoreBusy, "retry soon")
 	leave()
 	if err := <-results; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left is told %v", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrUnloaded reports that a model was unloaded while it was being loaded.
-var ErrUnloaded = errors.New("pool: the model was unloaded while it was being loaded; ask again to load it")
+var ErrUnloaded = errors.New("pool: the model was unloaded while it was being loaded; retry to load it")
 
 // ErrClosed reports that the pool is closed.
 var ErrClosed = errors.New("pool: closed")

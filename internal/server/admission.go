@@ -29,7 +29,7 @@ func (a *admission) enter(n int) error {
 		return errDraining
 	case a.taken >= a.limit, a.taken > 0 && 2*(min(n, a.limit/4)-1) >= a.limit-a.taken:
 		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: a.speed.retryAfter(n, a.limit, time.Now()),
-			Message: fmt.Sprintf("%d answers are under way or wait for their turn, and %d is what the server takes; ask again soon, or another server", a.taken, a.limit)}
+			Message: fmt.Sprintf("%d answers are running or queued, and %d is the limit of the server; retry soon, or use another server", a.taken, a.limit)}
 	}
 	if a.taken == 0 {
 		a.speed.begin(time.Now())

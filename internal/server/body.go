@@ -80,7 +80,7 @@ func checkText(data []byte) error {
 
 func tooLarge(limit int64) error {
 	return &Error{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
-		Message: fmt.Sprintf("the body has more than %d bytes, which is what the server takes", limit)}
+		Message: fmt.Sprintf("the body has more than %d bytes, the limit of the server", limit)}
 }
 
 // readAll reads r to its end, or to the length that the client states. It stops when the work for

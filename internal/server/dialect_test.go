@@ -187,7 +187,7 @@ func TestDialect(t *testing.T) {
 	request.Header.Set("X-Key", "sesame")
 	r = s.send(request)
 	lines = strings.Split(strings.TrimSpace(r.body), "\n")
-	if r.status != 200 || len(lines) != 2 || !strings.HasPrefix(lines[1], `{"wrong":": the server failed`) {
+	if r.status != 200 || len(lines) != 2 || !strings.HasPrefix(lines[1], `{"wrong":": internal error`) {
 		t.Errorf("a stream that breaks is %d %q", r.status, lines)
 	}
 }

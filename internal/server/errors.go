@@ -29,11 +29,11 @@ func (e *Error) Error() string { return e.Message }
 // The errors that do not depend on the request.
 var (
 	errNotFound = &Error{Status: http.StatusNotFound, Code: "not_found", Message: "there is nothing at this address"}
-	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is going to stop; ask another, or again when it is back"}
-	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
-	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}
-	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the grammar of the answer, the chat template and the tokenizer took longer than the server lets them take; send less text"}
-	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
+	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is shutting down; use another, or retry when it is back"}
+	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; retry soon"}
+	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server allows; ask for fewer tokens"}
+	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the grammar of the answer, the chat template and the tokenizer took longer than the server allows; send less text"}
+	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", Message: "the first token took longer than the server allows; retry soon, or use another server"}
 )
 
 // errUnread reports that the client does not read its answer.
@@ -89,7 +89,7 @@ func (x *Exchange) errorOf(err error) *Error {
 	}
 	if as(err, &full) {
 		if full.Alone() {
-			return &Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: full.Error() + "; --request-memory gives them more"}
+			return &Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: full.Error() + "; --request-memory raises the limit"}
 		}
 		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: x.retryAfter(), Message: full.Error()}
 	}
@@ -122,11 +122,11 @@ func (x *Exchange) errorOf(err error) *Error {
 	}
 	switch {
 	case errors.Is(err, realizar.ErrNoTemplate):
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_chat_template", Message: "the model has no chat template that can be used; /v1/completions takes a prompt as it is"}
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_chat_template", Message: "the model has no usable chat template; /v1/completions takes a prompt without one"}
 	case errors.Is(err, realizar.ErrUnsuited):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "unsuited_model", Message: Plain(err)}
 	case errors.Is(err, realizar.ErrNoTokenizer):
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_tokenizer", Message: "the model has no tokenizer that can be used; /v1/completions takes token ids"}
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_tokenizer", Message: "the model has no usable tokenizer; /v1/completions takes token ids"}
 	case errors.Is(err, realizar.ErrNotFinite):
 		return &Error{Status: http.StatusInternalServerError, Code: "not_finite", Message: Plain(err)}
 	case as(err, &damage):
@@ -134,7 +134,7 @@ func (x *Exchange) errorOf(err error) *Error {
 		named.File = filepath.Base(named.File) // clients must not learn the path of the model
 		return &Error{Status: http.StatusInternalServerError, Code: "damaged_file", Message: strings.TrimPrefix(named.Error(), "modelfile: ")}
 	}
-	return &Error{Status: http.StatusInternalServerError, Message: "the server failed; its log says more under request_id " + x.id}
+	return &Error{Status: http.StatusInternalServerError, Message: "internal error; the log of the server has details under request_id " + x.id}
 }
 
 // retryAfter returns the number of seconds after which a request may find the place or memory that

@@ -148,7 +148,7 @@ func (p *pulse) check(x *Exchange, m *Model) error {
 // failing returns the answer of a server that is not ready because its model fails with e.
 func failing(e *Error) error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: int(pulseEvery / time.Second),
-		Message: "the model cannot answer as it should: " + e.Message}
+		Message: "the model fails: " + e.Message}
 }
 
 // beforeAll is a priority above that of all requests, so that the check ends soon even if all

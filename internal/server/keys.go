@@ -45,13 +45,13 @@ func (k *Keys) Reload() error {
 		}
 		for _, c := range key {
 			if c <= ' ' || c > '~' {
-				return fmt.Errorf("keys: %s:%d: a key has a character that a header cannot bear; want visible ASCII", k.path, number)
+				return fmt.Errorf("keys: %s:%d: a key has a character that a header cannot have; want visible ASCII", k.path, number)
 			}
 		}
 		hashes = append(hashes, sha256.Sum256(key))
 	}
 	if len(hashes) == 0 {
-		return fmt.Errorf("keys: %s has no key; want one a line", k.path)
+		return fmt.Errorf("keys: %s has no key; want one per line", k.path)
 	}
 	k.hashes.Store(&hashes)
 	return nil
@@ -73,7 +73,7 @@ func (k *Keys) check(d Dialect, r *http.Request) error {
 		same |= subtle.ConstantTimeCompare(h[:], hash[:])
 	}
 	if same == 0 {
-		return &Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the key is not one that this server knows"}
+		return &Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the server does not know this API key"}
 	}
 	return nil
 }

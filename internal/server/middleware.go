@@ -118,7 +118,7 @@ func (h hosts) admit(address string) error {
 		return nil
 	}
 	return &Error{Status: http.StatusForbidden, Code: "host_not_allowed",
-		Message: fmt.Sprintf("the server is not called %.100q; its --allow-host names what else than an address and localhost it is called", hostOf(address))}
+		Message: fmt.Sprintf("the server does not answer to the name %.100q; --allow-host adds names to localhost and IP addresses", hostOf(address))}
 }
 
 // own reports whether an address is certainly the server's: an IP address, localhost, or a
@@ -159,7 +159,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 	default:
 		if o.other.Check(r) != nil || !o.keys && !o.hosts.own(r.Host) {
 			return false, &Error{Status: http.StatusForbidden, Code: "origin_not_allowed",
-				Message: fmt.Sprintf("pages of %s may not use this server; its --cors names those that may", origin)}
+				Message: fmt.Sprintf("web pages of %s may not use this server; --cors allows others", origin)}
 		}
 		return false, nil
 	}

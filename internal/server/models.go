@@ -203,7 +203,7 @@ func poolError(err error) *Error {
 		return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: max(1, int(load.Again/time.Second)),
 			Message: fmt.Sprintf("model %.100q cannot be loaded; the server's log says why", load.Model)}
 	case errors.Is(err, pool.ErrUnloaded):
-		return &Error{Status: http.StatusServiceUnavailable, Code: "model_unloaded", RetryAfter: 1, Message: "the model was unloaded while it was being loaded; ask again to load it"}
+		return &Error{Status: http.StatusServiceUnavailable, Code: "model_unloaded", RetryAfter: 1, Message: "the model was unloaded while it was being loaded; retry to load it"}
 	case errors.Is(err, pool.ErrClosed):
 		return errDraining
 	}

@@ -30,7 +30,7 @@ func (s *Server) nothing(x *Exchange) error {
 		}
 	}
 	if there := s.near(path); there != "" {
-		e.Message = fmt.Sprintf("there is nothing at this address, %.100q; there is %s: the base URL of a client ends in /v1 where the API is OpenAI's, and has no path where it is another", path, there)
+		e.Message = fmt.Sprintf("there is nothing at this address, %.100q; there is %s: the base URL of a client of OpenAI's API ends in /v1, and that of other clients has no path", path, there)
 		return &e
 	}
 	e.Message = fmt.Sprintf("there is nothing at this address, %.100q; there are %s", path, strings.Join(s.mains(), ", "))

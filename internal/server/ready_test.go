@@ -59,7 +59,7 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 	s, written := failed(t, true)
 	notReady := func() {
 		t.Helper()
-		if e := s.get("/ready").fails(t, 503, "", "model_failed"); !strings.Contains(e.Message, "its log says more") {
+		if e := s.get("/ready").fails(t, 503, "", "model_failed"); !strings.Contains(e.Message, "the log of the server has details") {
 			t.Errorf("%q does not say why", e.Message)
 		}
 	}

@@ -84,7 +84,7 @@ func (c *Config) complete() error {
 	case c.RequestMemory < 0:
 		return fmt.Errorf("server: %d bytes for all requests; want 1 or more, or 0 for %d", c.RequestMemory, defaultRequestMemory)
 	case len(c.Dialects) == 0:
-		return errors.New("server: there is no dialect")
+		return errors.New("server: no dialect")
 	}
 	if c.RequestMemory == 0 {
 		c.RequestMemory = defaultRequestMemory

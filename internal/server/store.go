@@ -142,7 +142,7 @@ func (x *Exchange) unknown(name string, err error) error {
 		return err
 	}
 	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("%v; the model is on this machine and is not served: realizar serve has to name it", err)}
+		Message: fmt.Sprintf("%v; the model is on this machine but not served; name it when you start realizar serve", err)}
 }
 
 // uploadPiece is the number of bytes of an upload that get the time limit of a whole body, so that

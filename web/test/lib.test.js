@@ -24,8 +24,8 @@ test('what is exported is read again, under other ids', () => {
 test('other files are refused', () => {
   const file = (messages, more) => JSON.stringify({ format: 'realizar conversations', version: 1, conversations: [{ title: '', created: 1, updated: 1, messages, ...more }] });
   for (const [text, want] of [
-    ['{', /not JSON/], ['[]', /outermost value is not an object/], ['{}', /no conversations/], ['{"format": "realizar conversations", "version": 2}', /version 2/],
-    [file([{ id: 'a', role: 'system', text: '', created: 1 }]), /the role "system"/], [file([{ id: 'a', role: 'user', text: 1, created: 1 }]), /text is not a text/],
+    ['{', /not JSON/], ['[]', /outermost value is not an object/], ['{}', /not an export of conversations/], ['{"format": "realizar conversations", "version": 2}', /version 2/],
+    [file([{ id: 'a', role: 'system', text: '', created: 1 }]), /the role "system"/], [file([{ id: 'a', role: 'user', text: 1, created: 1 }]), /text is not a string/],
     [file([], { settings: [] }), /settings is not an object/], [file([null]), /a message is not an object/],
   ]) assert.throws(() => archive.parse(text), want, text);
   const settings = archive.parse(file([], { settings: { temperature: 'hot', system: 3, alternatives: 'yes', __proto__: 1, model: 'm', other: 1 } }))[0].conversation.settings;

@@ -209,7 +209,7 @@ func refused(param, kind, role string) error {
 	why := "want " + strings.Join(blocksOf[role], ", ")
 	switch {
 	case blockFields[kind] != nil:
-		return fields.Invalid(param, "a block of type %s has no place in one of %s; %s", kind, role, why)
+		return fields.Invalid(param, "a block of type %s is not allowed in %s content; %s", kind, role, why)
 	case kind == "image", kind == "document":
 		why = "the model reads text alone"
 	case kind == "server_tool_use", kind == "container_upload", strings.HasSuffix(kind, "_tool_result"):

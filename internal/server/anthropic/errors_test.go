@@ -69,7 +69,7 @@ func TestBadRequests(t *testing.T) {
 		{user(`{"type": "image", "source": {}}`), "messages[0].content[0].type", "unsupported_parameter", `"image" is not supported: the model reads text alone`},
 		{user(`{"type": "document", "source": {}}`), "messages[0].content[0].type", "unsupported_parameter", `"document" is not supported`},
 		{user(`{"type": "search_result"}`), "messages[0].content[0].type", "unsupported_parameter", "want text, tool_result"},
-		{user(`{"type": "tool_use", "id": "a", "name": "f", "input": {}}`), "messages[0].content[0].type", "invalid_value", "no place in one of user"},
+		{user(`{"type": "tool_use", "id": "a", "name": "f", "input": {}}`), "messages[0].content[0].type", "invalid_value", "not allowed in user content"},
 		{user(`{"type": "tool_result", "content": "a"}`), "messages[0].content[0].tool_use_id", "missing_required_parameter", ""},
 		{user(`{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}]}`), "messages[0].content[0].content[0].type", "unsupported_parameter", "text alone"},
 		{user(`{"type": "tool_result", "tool_use_id": "a", "content": 5}`), "messages[0].content[0].content", "invalid_value", ""},

@@ -37,7 +37,7 @@ func (f List[R]) Decode(r *R, data []byte, at string) error {
 			return nil
 		}
 		if i < 0 {
-			return &Error{Param: path, Code: "unknown_parameter", Message: fmt.Sprintf("the field %.100q is not known here; leave it out", path)}
+			return &Error{Param: path, Code: "unknown_parameter", Message: fmt.Sprintf("unknown field %.100q; remove it", path)}
 		}
 		if f[i].Read == nil || IsNull(value) {
 			return nil

@@ -256,8 +256,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"/api/chat", `{"model":"other","messages":[]}`, 404, []string{`model "other" not found`, "small"}},
 		{"/api/chat", `{`, 400, []string{"the body"}},
-		{"/api/chat", chatBody(`"temperature":1`), 400, []string{`"temperature" is not known`}},
-		{"/api/chat", chatBody(`"options":{"temprature":1}`), 400, []string{`"options.temprature" is not known`}},
+		{"/api/chat", chatBody(`"temperature":1`), 400, []string{`unknown field "temperature"`}},
+		{"/api/chat", chatBody(`"options":{"temprature":1}`), 400, []string{`unknown field "options.temprature"`}},
 		{"/api/chat", chatBody(`"options":{"num_ctx":100000}`), 400, []string{"num_ctx is 100000", fmt.Sprint(s.model.Context())}},
 		{"/api/chat", chatBody(`"options":{"num_predict":0}`), 400, []string{"options.num_predict is 0"}},
 		{"/api/chat", chatBody(`"options":{"mirostat":1}`), 400, []string{"mirostat 1 is not supported"}},

@@ -158,5 +158,5 @@ func TestNoTemplate(t *testing.T) {
 		t.Errorf("%+v behind %+v", b, a)
 	}
 	s.post("/api/generate", generateBody("hello", `,"system":"b"`)).fails(t, 400, "no chat template")
-	s.post("/api/chat", chatBody("")).fails(t, 422, "no chat template")
+	s.post("/api/chat", chatBody("")).fails(t, 422, "no usable chat template")
 }

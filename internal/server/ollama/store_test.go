@@ -86,7 +86,7 @@ func TestStore(t *testing.T) {
 	s.post("/api/pull", `{"name":"hf.co/org/babble:Q8_0","stream":false}`).done(t, 200)
 	s.post("/api/pull", `{"model":"small"}`).done(t, 200) // served, and not in the store
 	s.lists("small:latest", "hf.co/org/babble:Q8_0")
-	s.post("/api/chat", `{"model":"hf.co/org/babble:Q8_0","messages":[{"role":"user","content":"a"}]}`).fails(t, 404, "not found", "is not served")
+	s.post("/api/chat", `{"model":"hf.co/org/babble:Q8_0","messages":[{"role":"user","content":"a"}]}`).fails(t, 404, "not found", "not served; name it")
 	s.post("/api/copy", `{"source":"hf.co/org/babble:Q8_0","destination":"mine"}`).done(t, 200)
 	s.post("/api/create", `{"model":"again","from":"mine"}`).done(t, 200)
 	s.send("DELETE", "/api/delete", `{"model":"mine"}`).done(t, 200)

@@ -13,7 +13,7 @@ var absent = []struct{ path, why string }{
 	{"/v1/uploads", "files are not kept; send texts with the request"},
 	{"/v1/vector_stores", "files are not kept; send texts with the request"},
 	{"/v1/containers", "files are not kept; send texts with the request"},
-	{"/v1/batches", "nothing is kept for later; send the requests, as many at one time as the server lets in"},
+	{"/v1/batches", "the server keeps no requests for later; send them now, in parallel"},
 	{"/v1/fine_tuning", "models are served as they are"},
 	{"/v1/moderations", "the model writes text, and does not judge it by OpenAI's categories"},
 	{"/v1/assistants", "conversations are not kept; send the messages to /v1/chat/completions"},

@@ -87,7 +87,7 @@ function tokenOf(delta: TokenDelta): Token {
 /** The error of a stream without its end. */
 export class Broken extends Error {
   constructor() {
-    super('The answer broke off: the connection ended.');
+    super('The connection ended before the answer did.');
   }
 }
 

@@ -32,7 +32,7 @@ export async function ask(path: string, body?: unknown, options: { signal?: Abor
     response = await fetch(address(path), request);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new APIError(0, null, null, 'The server does not answer. Is it still running?');
+    throw new APIError(0, null, null, 'The server does not respond. Is it still running?');
   }
   if (!response.ok) throw await errorOf(response);
   return response;
@@ -44,7 +44,7 @@ export async function askJSON<T>(path: string, body?: unknown, signal?: AbortSig
 
 async function errorOf(response: Response): Promise<APIError> {
   const text = await response.text();
-  let message = text.slice(0, 500) || `The server answers with status ${response.status}.`;
+  let message = text.slice(0, 500) || `The server responded with status ${response.status}.`;
   let code: string | null = null;
   let param: string | null = null;
   try {
@@ -54,7 +54,7 @@ async function errorOf(response: Response): Promise<APIError> {
     // it is of someone between
   }
   if (response.status === 401) {
-    key.wanted = code === 'invalid_api_key' ? 'The server does not know this key.' : 'The server asks for a key.';
+    key.wanted = code === 'invalid_api_key' ? 'The server does not know this API key.' : 'The server requires an API key.';
   }
   return new APIError(response.status, code, param, message);
 }

@@ -28,8 +28,8 @@ export function parse(text: string): Whole[] {
     throw new Error(`The file is not JSON: ${(error as Error).message}`);
   }
   const file = object(root, 'the outermost value');
-  if (file.format !== format) throw new Error('The file has no conversations that were exported here.');
-  if (file.version !== 1) throw new Error(`The file is of version ${String(file.version)}; this page reads version 1.`);
+  if (file.format !== format) throw new Error('The file is not an export of conversations from this page.');
+  if (file.version !== 1) throw new Error(`The file has version ${String(file.version)}; this page reads version 1.`);
   return list(file.conversations, 'conversations').map(whole);
 }
 
@@ -123,7 +123,7 @@ function list(value: unknown, what: string): unknown[] {
 }
 
 function string(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new Error(`In the file, ${what} is not a text.`);
+  if (typeof value !== 'string') throw new Error(`In the file, ${what} is not a string.`);
   return value;
 }
 

@@ -26,7 +26,7 @@ class Chats implements Home {
     try {
       this.list = await store.conversations();
     } catch (error) {
-      this.fault = `Conversations are not kept: ${(error as Error).message}`;
+      this.fault = `Conversations are not saved: ${(error as Error).message}`;
     }
   }
 
@@ -107,7 +107,7 @@ class Chats implements Home {
       await change;
       this.fault = null;
     } catch (error) {
-      this.fault = `Conversations are not kept: ${(error as Error).message}`;
+      this.fault = `Conversations are not saved: ${(error as Error).message}`;
     }
   }
 }

@@ -13,9 +13,9 @@ async function readText(file: File): Promise<TextFile> {
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw new Error(`${file.name} is not a text in UTF-8.`);
+    throw new Error(`${file.name} is not UTF-8 text.`);
   }
-  if (text.includes('\0')) throw new Error(`${file.name} is not a text.`);
+  if (text.includes('\0')) throw new Error(`${file.name} is not text.`);
   return { name: file.name, text };
 }
 

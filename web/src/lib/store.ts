@@ -16,7 +16,7 @@ function open(): Promise<IDBDatabase> {
       request.result.onversionchange = () => request.result.close();
       resolve(request.result);
     };
-    request.onerror = () => reject(request.error ?? new Error('The database does not open.'));
+    request.onerror = () => reject(request.error ?? new Error('The database of the browser cannot be opened.'));
   });
   opened.catch(() => (opened = undefined));
   return opened;
@@ -25,7 +25,7 @@ function open(): Promise<IDBDatabase> {
 function result<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new Error('The database fails.'));
+    request.onerror = () => reject(request.error ?? new Error('The database of the browser failed.'));
   });
 }
 
@@ -34,7 +34,7 @@ async function change(act: (conversations: IDBObjectStore, messages: IDBObjectSt
   act(transaction.objectStore('conversations'), transaction.objectStore('messages'));
   await new Promise<void>((resolve, reject) => {
     transaction.oncomplete = () => resolve();
-    transaction.onabort = () => reject(transaction.error ?? new Error('The database gave up a change.'));
+    transaction.onabort = () => reject(transaction.error ?? new Error('The database of the browser aborted a change.'));
   });
 }
 
@@ -61,7 +61,7 @@ export async function mentioning(text: string): Promise<Set<string>> {
   const store = (await open()).transaction('messages').objectStore('messages');
   await new Promise<void>((resolve, reject) => {
     const request = store.openCursor();
-    request.onerror = () => reject(request.error ?? new Error('The database fails.'));
+    request.onerror = () => reject(request.error ?? new Error('The database of the browser failed.'));
     request.onsuccess = () => {
       const cursor = request.result;
       if (!cursor) return resolve();
