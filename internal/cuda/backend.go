@@ -8,6 +8,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ type Options struct {
 	// Tables is the folder of the user's tables of measured kernels; see [Backend.Tune]. If it is
 	// empty, only the built-in tables are used.
 	Tables string
+	// PrefixBytes, if not 0, replaces [lower.PrefixBytes]: 1 is for all common prefixes, and
+	// [math.MaxInt] for none.
+	PrefixBytes int
 	// Driver replaces the system's driver, for tests.
 	Driver *driver.Driver
 	// PTX, if not nil, receives the text of each family of kernels and returns the text to load,
@@ -48,10 +52,11 @@ type Options struct {
 // A Backend is one device. Its methods are safe for concurrent use.
 type Backend struct {
 	*device.GPU
-	eager bool
-	slots int // maximum number of slots for streamed layers
-	close func() error
-	timer time.Duration // cost of a timer, or -1 before it is measured; used on the main thread
+	eager       bool
+	slots       int // maximum number of slots for streamed layers
+	prefixBytes int // see lower.NewPrefixes
+	close       func() error
+	timer       time.Duration // cost of a timer, or -1 before it is measured; used on the main thread
 
 	tables  string           // folder of the user's tables, or ""
 	tuning  *lower.TableFile // nil if there is none for the device
@@ -87,7 +92,7 @@ func Open(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	b := &Backend{GPU: g, eager: o.Eager, slots: weights.StreamSlots, timer: -1, tables: o.Tables}
+	b := &Backend{GPU: g, eager: o.Eager, slots: weights.StreamSlots, prefixBytes: cmp.Or(o.PrefixBytes, lower.PrefixBytes), timer: -1, tables: o.Tables}
 	if b.tuning, b.untuned = lower.FindTable(o.Tables, g.Info.Name, g.Digest); b.untuned != nil {
 		slog.Warn("a table of measured kernels is ignored", slog.Any("error", b.untuned))
 	}

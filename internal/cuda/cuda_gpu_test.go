@@ -65,7 +65,7 @@ func TestPlan(t *testing.T) {
 	for name, pinned := range map[string]int{"streamed": 1 << 40, "staged": 0} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, streamer{open(t, cuda.Options{}), pinned}) })
 	}
-	for name, o := range map[string]cuda.Options{"graphs": {}, "eager": {Eager: true}, "base": {Base: true}} {
+	for name, o := range map[string]cuda.Options{"graphs": {PrefixBytes: 1}, "eager": {Eager: true, PrefixBytes: 1}, "base": {Base: true, PrefixBytes: 1}} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, open(t, o)) })
 	}
 }

@@ -96,8 +96,7 @@ func (s *step) look(open int) (err error) {
 	if err != nil {
 		return err
 	}
-	sh := lower.ShapeOf(b)
-	if err := lower.Give(e.stream, &sh, before); err != nil {
+	if err := lower.Give(e.stream, &s.sh, before); err != nil {
 		return err
 	}
 	var row []byte
@@ -105,7 +104,7 @@ func (s *step) look(open int) (err error) {
 		if open == 0 {
 			break
 		}
-		if err := lower.Give(e.stream, &sh, stages[i]); err != nil {
+		if err := lower.Give(e.stream, &s.sh, stages[i]); err != nil {
 			return err
 		}
 		if err := e.stream.Synchronize(); err != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// openEmulated opens a device whose kernels run on the host.
+// openEmulated opens a device whose kernels run on the host. Its decode steps attend to all common
+// prefixes once, however short.
 func openEmulated(t *testing.T) *Backend {
 	t.Helper()
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
 	g := emulate.Open(t)
-	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX})
+	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b
 }
 

@@ -60,6 +60,7 @@ type executable struct {
 	rotation *weights.Rotation
 	room     *lower.Room
 	pools    []lower.Pool
+	prefixes lower.Prefixes
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: address of a step's page table
@@ -114,6 +115,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	}
 	e.pools, e.layout = pools, lower.NewLayout(p, &e.lim, false)
 	e.room = lower.NewRoom(p, &e.lim, e.layout.Bytes)
+	e.prefixes = lower.NewPrefixes(p, &e.lim, b.prefixBytes)
 	if err := e.prepare(ctx, states, loaded); err != nil {
 		_ = b.Main.Do(e.release)
 		return nil, fmt.Errorf("cuda: %w", err)
@@ -201,7 +203,7 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 
 func (e *executable) compiler() *lower.Compiler {
 	return &lower.Compiler{
-		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(),
+		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Prefixes: &e.prefixes, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(),
 		ExpertImages: e.reachExperts(),
 		WeightsAt:    e.weightsAt, ScratchAt: e.scratchAt, Multiprocessors: e.b.Info.Multiprocessors, SharedPerBlock: e.b.Info.SharedPerBlock, Shared: e.b.Shared, Step: e.room.Addresses(e.scratchAt, e.pages),
 	}

@@ -19,9 +19,10 @@ const none = math.MaxInt32
 // A step is in flight, or done and not yet released.
 type step struct {
 	plan.PooledStep
-	e    *executable
-	over *driver.Event
-	sh   lower.Shape // shape of the graphs that run it
+	e        *executable
+	over     *driver.Event
+	sh       lower.Shape // shape of the graphs that run it
+	prefixes lower.PrefixSet
 
 	start, then, await func() error // method values of begin, end and wait, which would otherwise allocate on each use
 
@@ -179,6 +180,7 @@ func (s *step) begin() error {
 	if err := s.applyStates(); err != nil {
 		return err
 	}
+	e.prefixes.Find(&s.prefixes, b)
 	s.fill()
 	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.Counts), s.in[:r.FlagsEnd-r.Counts]); err != nil {
 		return err
@@ -194,7 +196,7 @@ func (s *step) begin() error {
 	if err := s.dynamicFrequencies(); err != nil {
 		return err
 	}
-	s.sh = lower.ShapeOf(b)
+	s.sh = lower.ShapeOf(b, &s.prefixes)
 	if err := e.run(s); err != nil {
 		e.torn = true
 		return err
@@ -271,6 +273,7 @@ func (s *step) fill() {
 		lower.FillPlaces(device.Words[lower.Place](s.in[r.Places[g]-r.Counts:]), b, &b.Tables[g])
 		copy(device.Words[int32](s.pages[g]), b.Tables[g].Pages)
 	}
+	s.prefixes.Fill(s.in, r)
 	s.adjusted, s.roomy = 0, 0
 	rows := at(r.Rows)
 	for i := range b.Rows {

@@ -332,6 +332,59 @@ func TestPrefixIsFound(t *testing.T) {
 	})
 }
 
+// Sequences that begin alike decode side by side as each does alone, where a device reads what they
+// have in common once for all of them.
+func TestCommonPrefix(t *testing.T) {
+	const width, prefix, answers = 64, 530, 12
+	rng := rand.New(rand.NewPCG(3, 4))
+	p, err := plan.Build(func(b *plan.Builder) {
+		w := func(name string, scale float64, rows int) *tensor.Tensor {
+			return plantest.Weight(rng, name, tensor.F16, scale, rows, width)
+		}
+		x := b.Embed(w("embed", 1, modelVocab))
+		r := plan.RopeAttr{HeadDim: 64, Dims: 64, Scale: 1, Freqs: make([]float64, 32)}
+		for i := range r.Freqs {
+			r.Freqs[i] = 1 / float64(1+i*i)
+		}
+		for range 2 {
+			s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 64, ValueDim: 64})
+			y := b.Attention(b.Rope(b.Linear(x, w("q", 0.1, 4*64), nil), r), b.Rope(b.Linear(x, w("k", 0.1, 64), nil), r), b.Linear(x, w("v", 0.1, 64), nil), nil, s,
+				plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 64, Scale: 0.125})
+			x = b.Add(x, b.Linear(y, plantest.Weight(rng, "o", tensor.F16, 0.1, width, 4*64), nil))
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w("head", 0.3, modelVocab), nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onBackends(t, func(t *testing.T, b plan.Backend) {
+		e := open(t, b, p, engine.Config{Context: 640, Parallel: 6, Cache: tensor.F16, Chunk: 256})
+		requests := make([]*engine.Request, 6)
+		for i := range requests {
+			prompt := slices.Concat(tokens(prefix, 7), tokens(1+9*i, 5+i))
+			requests[i] = &engine.Request{Prompt: prompt, Tokens: answers, Want: plan.WantLogits, Sampling: sample.Params{Temperature: 2, Seed: uint64(i)}}
+		}
+		together, failed := make([]*answered, len(requests)), make([]error, len(requests))
+		var wait sync.WaitGroup
+		for i, r := range requests {
+			wait.Go(func() { together[i], failed[i] = ask(t.Context(), e, r, nil) })
+		}
+		wait.Wait()
+		for i, r := range requests {
+			alone := *r
+			alone.Salt = fmt.Sprint(i)
+			want, err := ask(t.Context(), e, &alone, nil)
+			if err != nil || failed[i] != nil {
+				t.Fatal(err, failed[i])
+			}
+			if !slices.EqualFunc(together[i].logits[0], want.logits[0], slices.Equal) {
+				t.Errorf("request %d has other logits than alone; its tokens are %v and %v", i, together[i].tokens[0], want.tokens[0])
+			}
+		}
+	})
+}
+
 // Several answers to one request equal the answers to several requests, and the prompt runs once.
 func TestChoices(t *testing.T) {
 	onBackends(t, func(t *testing.T, b plan.Backend) {

@@ -117,18 +117,24 @@ INLINE float *partialOf(const AttentionArgs &a, int token, int head, int i) {
 }
 
 // attendTile does a tile, or of one that blocks share a segment; who ends last joins them.
-template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t, int index, int *drawn) {
+//
+// A tile of a prefix has tokens of several sequences, which see the same positions up to
+// t.position: token i of it is members[t.token+i]. What its rows have of the segments is kept
+// for decoding: by segment where blocks share them, else joined to the sinks as one part.
+template <class C, int D, bool PREFIX = false>
+INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t, int index, int *drawn, const s32 *members = nullptr) {
   constexpr int pieceBytes = D / 8 * bandApart<pieceTokens>, queryBytes = 2 * tileRowCount * D;
   const int warp = tidX() / 32, lane = tidX() % 32, g = lane / 4, rows = t.n * share.n;
   const u32 queries = sharedAt(sharedBytes()), ring = queries + queryBytes;
   float *results = reinterpret_cast<float *>(sharedBytes() + queryBytes); // [64][D+4], in the place of the ring
   constexpr int apart = D + 4;
-  const auto tokenOf = [&](int row) ALWAYS { return t.token + row / share.n; };
+  const auto tokenOf = [&](int row) ALWAYS { return PREFIX ? members[t.token + row / share.n] : t.token + row / share.n; };
   const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
+  const auto lastOf = [&](int row) ALWAYS { return PREFIX ? t.position : t.position + row / share.n; };
 
-  const int last = t.position + t.n - 1, first = a.window > 0 ? maxOf(0, t.position - a.window + 1) : 0;
+  const int last = PREFIX ? t.position : t.position + t.n - 1, first = a.window > 0 ? maxOf(0, t.position - a.window + 1) : 0;
   const int begin = first / segmentTokens, segments = last / segmentTokens - begin + 1;
-  const bool split = a.split && segments > 1;
+  const bool split = a.split && (PREFIX || segments > 1);
   if (blockZ() >= (split ? segments : 1)) return;
   const int from = split ? begin + blockZ() : begin, end = split ? from + 1 : begin + segments;
 
@@ -174,7 +180,7 @@ template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const S
   Softmax<D> all;
   int fullFrom, fullTo, someFrom, someTo; // positions that all rows of the warp see, and that some do
   UNROLL for (int r = 0; r < 2; r++) {
-    const int row = 16 * warp + g + 8 * r, at = t.position + row / share.n;
+    const int row = 16 * warp + g + 8 * r, at = lastOf(row);
     seen[r] = row < rows ? Seen{a.window > 0 ? maxOf(0, at - a.window + 1) : 0, at} : Seen{0, -1};
   }
   all.clear();
@@ -183,10 +189,16 @@ template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const S
     if (a.sinks && row < rows) all.top[r] = a.sinks[headOf(row)] * log2e, all.sum[r] = 1;
   }
   {
-    const int low = t.position + 16 * warp / share.n, high = t.position + minOf(16 * warp + 15, rows - 1) / share.n;
+    const int low = lastOf(16 * warp), high = lastOf(minOf(16 * warp + 15, rows - 1));
     someFrom = a.window > 0 ? maxOf(0, low - a.window + 1) : 0, someTo = 16 * warp < rows ? high : -1;
     fullFrom = a.window > 0 ? maxOf(0, high - a.window + 1) : 0, fullTo = low;
   }
+  const auto keep = [&](float *p, const Softmax<D> &s, int r) ALWAYS {
+    if (lane % 4 == 0) p[0] = s.top[r], p[1] = s.sum[r];
+    UNROLL for (int c = 0; c < D / 8; c++) {
+      *reinterpret_cast<float2 *>(p + 2 + 8 * c + lane % 4 * 2) = float2{s.value[c][2 * r], s.value[c][2 * r + 1]};
+    }
+  };
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
   const u32 queryFrom = queries + (lane / 16 * tileRowCount + 16 * warp + lane % 16) * 16;
   const u32 keyFrom = lane % 4 / 2 * bandApart<pieceTokens> + g * 16 + lane % 2 * 8;
@@ -284,11 +296,7 @@ template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const S
       if (split) {
         if (!some) continue;
         const int row = 16 * warp + g + 8 * r;
-        float *p = partialOf(a, tokenOf(row), headOf(row), segment - begin);
-        if (lane % 4 == 0) p[0] = part.top[r], p[1] = part.sum[r];
-        UNROLL for (int c = 0; c < D / 8; c++) {
-          *reinterpret_cast<float2 *>(p + 2 + 8 * c + lane % 4 * 2) = float2{part.value[c][2 * r], part.value[c][2 * r + 1]};
-        }
+        keep(PREFIX ? keptOf(a, tokenOf(row), headOf(row), segment) : partialOf(a, tokenOf(row), headOf(row), segment - begin), part, r);
         continue;
       }
       float f, h;
@@ -300,6 +308,13 @@ template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const S
     }
   }
 
+  if constexpr (PREFIX) {
+    UNROLL for (int r = 0; r < 2; r++) {
+      const int row = 16 * warp + g + 8 * r;
+      if (!split && row < rows) keep(keptOf(a, tokenOf(row), headOf(row), 0), all, r);
+    }
+    return;
+  }
   if (split) {
     if (!drawsLast(a.tickets + s64(index) * gridX() + blockX(), segments, *drawn)) return;
     for (int e = tidX(); e < rows * D; e += tileThreads) {

@@ -8,10 +8,12 @@
 #include "eight.cuh"
 
 // The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][together][headDim+2].
+// partial is [T][groups][maxSegments][together][headDim+2]; see keptOf.
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
+  const s32 *prefix; // [T] of a token, the segments whose parts the kernel before has kept, see prefix.cuh; 0: none
+  s32 folded;        // 1: these parts are one, joined to the sinks
 };
 
 template <class C, int D, int H> struct DecodeShared {
@@ -31,7 +33,9 @@ template <class C, int D, int H, bool MANY> struct Decoding {
   DecodeShared<C, D, H> &s;
   int dim, token, kvHead, head, n, skipped; // skipped: of the key/value head's
   Place place;
-  int first, last, lowest, segments; // what the token sees: positions, and segments from the lowest
+  int first, last, lowest, segments; // what the token sees: positions, and segments from the lowest that is not kept
+  int kept;                          // parts of the segments before these
+  bool folded;                       // of which the one begins with the sinks
   int blocks, from, end;             // blocks share the segments
   s64 number;                        // of the token's heads
   Slot slot;                         // the new token's
@@ -45,14 +49,23 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     number = s64(token) * a.kvHeads * chunks + group;
     place = a.table.places[token];
     last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
-    lowest = first / segmentTokens, segments = last / segmentTokens - lowest + 1;
+    const int prefix = args.prefix && last >= 0 ? args.prefix[token] : 0;
+    folded = args.folded && prefix > 0, kept = folded ? 1 : prefix;
+    lowest = first / segmentTokens + prefix, segments = last / segmentTokens - lowest + 1;
     const int each = MANY ? (segments + gridX() - 1) / gridX() : 1;
     blocks = last < 0 ? 0 : MANY ? (segments + each - 1) / each : segments;
     from = lowest + blockX() * each, end = minOf(from + each, lowest + segments);
   }
   METHOD Source source() const { return Source{a.pool, a.table, place.shift, kvHead}; }
   METHOD bool newest() const { return blockX() == blocks - 1; } // of the blocks: the new token's
-  METHOD Part begun(int row) const { return a.sinks && row < n ? Part{a.sinks[head + row] * log2e, 1, 0} : Part{-infinity, 0, 0}; }
+  METHOD bool keeps() const { return blocks > 1 || (kept > 0 && !folded); } // the block keeps its parts; the last one joins all
+  METHOD Part begun(int row, int at) const {
+    if (folded && row < n) {
+      const float *p = partial() + row * (dim + 2);
+      return Part{p[0], p[1], p[2 + at]};
+    }
+    return a.sinks && row < n ? Part{a.sinks[head + row] * log2e, 1, 0} : Part{-infinity, 0, 0};
+  }
 
   // clear makes queries that are not there 0.
   METHOD void clear() {
@@ -112,18 +125,18 @@ template <class C, int D, int H, bool MANY> struct Decoding {
   // keep keeps a number of a segment for the block that ends last.
   METHOD float *partial() const { return a.partial + number * a.maxSegments * a.together * (dim + 2); }
   METHOD void keep(int segment, int row, int at, const Part &part) const {
-    float *p = partial() + (s64(segment - lowest) * a.together + row) * (dim + 2);
+    float *p = partial() + (s64(kept + segment - lowest) * a.together + row) * (dim + 2);
     if (at == 0) p[0] = part.top, p[1] = part.sum;
     p[2 + at] = part.value;
   }
 
-  // finish joins what all blocks have kept, if this one is the last, and says whether it is.
+  // finish joins all parts that are kept, if this block is the last, and says whether it is.
   METHOD bool finish(float (&result)[E::count]) {
     if (!drawsLast(a.tickets + number, blocks, s.last)) return false;
     int row[E::count], at[E::count];
     UNROLL for (int k = 0; k < E::count; k++) row[k] = E::at(k) < dim ? E::row(k) : eightRows, at[k] = E::at(k);
-    joinNumbers(result, row, at, partial(), segments, a.sinks ? a.sinks + head : nullptr, n, a.together, dim, s.eight.slot[0][0],
-                H * (E::width + 4));
+    joinNumbers(result, row, at, partial(), kept + segments, a.sinks && !folded ? a.sinks + head : nullptr, n, a.together, dim,
+                s.eight.slot[0][0], H * (E::width + 4));
     return true;
   }
   METHOD void store(const float (&result)[E::count]) const {
@@ -172,15 +185,15 @@ template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, D
   UNROLL for (int k = 0; k < E::count; k++) {
     if (E::row(k) >= d.n) break;
     const Part part = joined(s.eight, E::row(k), E::at(k));
-    if (d.blocks > 1) {
+    if (d.keeps()) {
       d.keep(d.from, E::row(k), E::at(k), part);
       continue;
     }
-    Part all = d.begun(E::row(k));
+    Part all = d.begun(E::row(k), E::at(k));
     join(all, part);
     result[k] = divide(all.value, all.sum);
   }
-  if (d.blocks > 1 && !d.finish(result)) return;
+  if (d.keeps() && !d.finish(result)) return;
   d.store(result);
 }
 
@@ -229,7 +242,7 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
 
   const u16 *q = s.eight.q[lane / 4];
   Part all[E::count];
-  UNROLL for (int k = 0; k < E::count; k++) all[k] = d.begun(E::row(k));
+  UNROLL for (int k = 0; k < E::count; k++) all[k] = d.begun(E::row(k), E::at(k));
   _Pragma("unroll 1") for (int segment = d.from; segment < d.end; segment++) {
     Scores x{};
     Weights weight{};
@@ -271,15 +284,15 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
       UNROLL for (int k = p * E::each; k < (p + 1) * E::each; k++) {
         if (E::row(k) >= d.n || E::at(k) >= dim) continue;
         const Part part = joined(s.eight, E::row(k), E::at(k));
-        if (d.blocks == 1) join(all[k], part);
-        else d.keep(segment, E::row(k), E::at(k), part);
+        if (d.keeps()) d.keep(segment, E::row(k), E::at(k), part);
+        else join(all[k], part);
       }
     }
     if (segment + 1 < d.end) syncBlock();
   }
   float result[E::count];
   UNROLL for (int k = 0; k < E::count; k++) result[k] = divide(all[k].value, all[k].sum);
-  if (d.blocks > 1 && !d.finish(result)) return;
+  if (d.keeps() && !d.finish(result)) return;
   d.store(result);
 }
 

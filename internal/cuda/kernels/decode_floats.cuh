@@ -9,10 +9,13 @@
 #include "head.cuh"
 
 // The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel.
+// partial is [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel. There are no
+// prefixes: the last two are 0.
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
+  const s32 *prefix;
+  s32 folded;
 };
 
 template <int D, int H> struct DecodeShared {

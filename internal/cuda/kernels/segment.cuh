@@ -175,6 +175,14 @@ INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[
   UNROLL for (int k = 0; k < N; k++) value[k] = divide(value[k], sum[k]);
 }
 
+// keptOf is where part number i of a head of a token is kept in decoding:
+// [T][groups][maxSegments][together][dim+2].
+INLINE float *keptOf(const AttentionArgs &a, int token, int head, int i) {
+  const int share = a.heads / a.kvHeads, chunks = (share + a.together - 1) / a.together, skipped = head % share;
+  const s64 group = (s64(token) * a.kvHeads + head / share) * chunks + skipped / a.together;
+  return a.partial + ((group * a.maxSegments + i) * a.together + skipped % a.together) * (a.dim + 2);
+}
+
 // joinApart does it for rows of numbers side by side: number k of a thread is number
 // tidX()+256k of all, in parts written of H.
 template <int H, int N, int S>

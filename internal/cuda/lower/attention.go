@@ -116,6 +116,7 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		out: c.forms(n.Out), partial: room[0], tickets: room[1],
 	}
 	by := c.attentionBy(attr.HeadDim)
+	by.prefixed = prefixed(n, c.Layout.lim) && (c.SharedPerBlock == 0 || by.tileShared() <= c.SharedPerBlock)
 	decode, err := c.decode(by, &decodeArgs{turn: t, attention: a})
 	if err != nil {
 		return nil, err
@@ -125,7 +126,16 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 	store.Moves, attend.Moves, decode.Moves = c.attentionMoves(s)
-	return []Launch{store.unless(by.decodes), attend.unless(by.decodes), decode}, nil
+	stored := store.unless(func(sh *Shape) bool { return by.decodes(sh) && !by.prefixes(sh) })
+	if !by.prefixed {
+		return []Launch{stored, attend.unless(by.decodes), decode}, nil
+	}
+	prefix, err := c.prefix(by, a)
+	if err != nil {
+		return nil, err
+	}
+	prefix.Moves, decode.Moves = c.prefixMoves(s)
+	return []Launch{stored, attend.unless(by.decodes), prefix, decode}, nil
 }
 
 // attentionMoves returns the bytes that the launches of attention read and write: the launch that
@@ -144,12 +154,33 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
+// prefixMoves returns the bytes that the launches of a decode step read and write: the launch that
+// attends to prefixes, and the launch that decodes.
+func (c *Compiler) prefixMoves(s *fuse.Stage) (prefix, decode func(b *plan.Batch) int) {
+	kept, q := c.Pools[s.Node().State].Bytes/c.Layout.lim.PageTokens, c.read(s.Q.In, inFloats)
+	_, _, both := c.attentionMoves(s)
+	prefix = func(b *plan.Batch) int {
+		var x PrefixSet
+		c.Prefixes.Find(&x, b)
+		once, _ := x.positions()
+		return len(x.Members)*q + once*kept
+	}
+	decode = func(b *plan.Batch) int {
+		var x PrefixSet
+		c.Prefixes.Find(&x, b)
+		_, seen := x.positions()
+		return both(b) - seen*kept
+	}
+	return prefix, decode
+}
+
 // An attentionBy selects the attention kernels: by cache format, and by head dimension if it has
 // special kernels. A float32 cache has kernels with different arithmetic.
 type attentionBy struct {
 	cache, heads string
 	floats       bool
-	headDim      int // 0 for any
+	headDim      int  // 0 for any
+	prefixed     bool // decode steps with prefixes attend to them once
 }
 
 // attentionLengths are the head dimensions that have special kernels.
@@ -168,9 +199,13 @@ func (by attentionBy) decodes(sh *Shape) bool {
 	return sh.single && (!by.floats || sh.Tokens*sh.segments <= splitPartials)
 }
 
+// prefixes reports whether a step attends to prefixes before it decodes.
+func (by attentionBy) prefixes(sh *Shape) bool { return by.prefixed && sh.prefix > 0 }
+
 // Constants of attention to several tokens; see kernels/attention.cuh.
 const (
 	tileRows      = 64
+	tileThreads   = 128
 	tileRowsOfAny = 8
 	ringPieces    = 4
 	pieceTokens   = 64
@@ -211,9 +246,8 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	family, shared := "wide_attention_"+by.cache+"_"+by.heads, by.wideShared()
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads
-	groups, tokens := kvHeads*((share+wideTileRows-1)/wideTileRows), wideTileRows/min(wideTileRows, share)
 	wide, err := c.launchShared(family, "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens))}
+		return tileGrid(wideTileRows, kvHeads, share, sh)
 	})
 	if err != nil {
 		return Launch{}, err
@@ -224,6 +258,14 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 		}
 		return 1
 	}), nil
+}
+
+// tileGrid returns a grid for tiles of so many rows, which are tokens of one sequence, or of sequences
+// with one prefix, and the query heads of one key/value head. Each of these may end within a tile.
+// Blocks process further tiles in turn.
+func tileGrid(rows, kvHeads, share int, sh *Shape) driver.Dim3 {
+	tokens := rows / min(rows, share)
+	return driver.Dim3{X: kvHeads * ((share + rows - 1) / rows), Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
 }
 
 // attendTiles is attend without wide tiles.
@@ -238,24 +280,22 @@ func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error)
 	}
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads
-	rows, threads, shared := tileRows, 128, by.tileShared()
+	rows, threads, shared := tileRows, tileThreads, by.tileShared()
 	switch {
 	case by.floats:
 		rows, threads, shared = blockHeads, 256, 0
 	case by.headDim == 0:
 		rows, threads, shared = tileRowsOfAny, 256, 0
 	}
-	groups, tokens := kvHeads*((share+rows-1)/rows), rows/min(rows, share)
 	a.split, a.maxSegments = 0, 0
 	f, err := c.sharedKernel(family, "attend", shared)
 	if err != nil {
 		return Launch{}, err
 	}
 	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-		// Each sequence may end within a tile. Blocks process further tiles in turn.
-		grid := driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
+		grid := tileGrid(rows, kvHeads, share, sh)
 		if by.floats {
-			grid = driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
+			grid = driver.Dim3{X: 1, Y: grid.X, Z: sh.Tokens}
 		}
 		a.split, a.maxSegments = 0, 0
 		if (by.floats || by.headDim > 0) && sh.Tokens*sh.segments <= splitPartials {
@@ -278,6 +318,8 @@ func headGroups(a plan.AttentionAttr) int {
 type decodeArgs struct {
 	turn      turnArgs
 	attention attentionArgs
+	prefix    driver.DevicePtr
+	folded, _ int32
 }
 
 // floatHeads lists how many heads a block of each kernel serves with a float32 cache, by head
@@ -301,45 +343,71 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 		}
 		functions = append(functions, f)
 	}
-	kvHeads := int(a.attention.kvHeads)
-	share := int(a.attention.heads) / kvHeads
-	// which returns the kernel, the maximum number of heads per block, and the grid. Fewer heads
-	// are faster as long as there are few blocks.
-	which := func(sh *Shape) (i, together int, grid driver.Dim3) {
-		segments := windowSegments(sh, int(a.attention.window))
-		for together = 1; together < min(share, blockHeads); together *= 2 {
-			if kvHeads*((share+together-1)/together)*sh.Tokens*segments <= c.Multiprocessors/fewBlocks {
-				break
-			}
-		}
-		grid = driver.Dim3{Y: kvHeads * ((share + together - 1) / together), Z: sh.Tokens}
-		room := decodeBlocksEach * c.Multiprocessors
-		grid.X = min(segments, max(1, room/(grid.Y*grid.Z)))
-		if sh.Tokens*segments > splitPartials {
-			grid.X = 1
-		}
-		switch {
-		case by.headDim == 0 || grid.X < segments:
-			i = 0
-		case together <= 4:
-			i = 1
-		default:
-			i = 2
-		}
-		return i, together, grid
+	behind := *a // prefixes; queries are stored before these
+	behind.prefix = c.Step.prefixes.segments
+	if a.turn.heads > 0 {
+		behind.turn.qNorm, behind.turn.qAngles = 0, 0
 	}
 	return Launch{Name: family + " " + strings.Join(names, ", "), rows: plan.Tokens, runs: func(sh *Shape) string {
 		if !by.decodes(sh) {
 			return ""
 		}
-		i, _, _ := which(sh)
-		return family + " " + names[i]
+		return family + " " + names[c.divide(by, &a.attention, sh).kernel]
 	}, begin: func(st *driver.Stream, sh *Shape) error {
-		i, together, grid := which(sh)
-		a.attention.split, a.attention.together = 1, int32(together)
-		a.attention.maxSegments = int32(windowSegments(sh, int(a.attention.window)))
-		return functions[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
+		d, args := c.divide(by, &a.attention, sh), a
+		if by.prefixes(sh) {
+			args = &behind
+			if args.folded = 0; d.folded {
+				args.folded = 1
+			}
+		}
+		args.attention.split, args.attention.together, args.attention.maxSegments = 1, int32(d.together), int32(d.parts)
+		return functions[d.kernel].Launch(st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(args))
 	}}, nil
+}
+
+// A division is how the blocks of a decode step divide its work.
+type division struct {
+	kernel   int // 0: decode_many, otherwise one with a block for each segment
+	together int // heads of a block
+	grid     driver.Dim3
+	parts    int  // of a token: room for parts of segments that pass through memory
+	folded   bool // what a token attends to of its prefix is one part
+}
+
+// divide returns how a decode step of shape sh divides attention a. Fewer heads of a block are faster
+// as long as there are few blocks. Parts are bounded by splitPartials: if a token and its prefix have
+// too many segments, the prefix is one part; if a token has too many, it has one block.
+func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division {
+	kvHeads := int(a.kvHeads)
+	share := int(a.heads) / kvHeads
+	segments, kept := windowSegments(sh, int(a.window)), 0
+	d := division{together: 1}
+	if by.prefixes(sh) {
+		segments, kept = sh.own, sh.prefix
+		if d.folded = sh.Tokens*(kept+segments) > splitPartials; d.folded {
+			kept = 1
+		}
+	}
+	for ; d.together < min(share, blockHeads); d.together *= 2 {
+		if kvHeads*((share+d.together-1)/d.together)*sh.Tokens*segments <= c.Multiprocessors/fewBlocks {
+			break
+		}
+	}
+	d.grid = driver.Dim3{Y: kvHeads * ((share + d.together - 1) / d.together), Z: sh.Tokens}
+	d.grid.X = min(segments, max(1, decodeBlocksEach*c.Multiprocessors/(d.grid.Y*d.grid.Z)))
+	if d.parts = kept + segments; sh.Tokens*d.parts > splitPartials {
+		d.grid.X, d.parts = 1, kept
+	}
+	switch {
+	case by.headDim == 0 || d.grid.X < segments:
+		d.kernel = 0
+	case d.together <= 4:
+		d.kernel = 1
+	default:
+		d.kernel = 2
+	}
+	return d
 }
 
 // fewBlocks is the number of multiprocessors per block below which a decoding step has few blocks.

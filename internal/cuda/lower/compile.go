@@ -17,6 +17,7 @@ type Compiler struct {
 	Weights  *weights.Plan
 	Rotation *weights.Rotation // nil if nothing is streamed
 	Pools    []Pool
+	Prefixes *Prefixes
 	Room     *Room
 	Kernel   func(family, name string) (*driver.Function, error)
 	Table    Table // measured choices of kernels; may be nil

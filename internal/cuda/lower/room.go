@@ -11,9 +11,10 @@ import (
 
 // Offsets in bytes of a step's sizes from stepAddresses.counts.
 const (
-	countTokens = 0
-	countRows   = 4
-	countSeqs   = 8
+	countTokens   = 0
+	countRows     = 4
+	countSeqs     = 8
+	countPrefixes = 12
 )
 
 // Sizes in bytes of the records that Go and the kernels share.
@@ -37,8 +38,9 @@ type Room struct {
 	Axes                                                            [2]int // by axis less 1: positions of tokens, if the program uses the axis
 	Sets                                                            []int  // by rope: the frequency set of each token
 	Places                                                          []int  // by group: of tokens, up to the shape's number
-	Failed, Bad, Overflow, FlagsEnd                                 int    // [S] each
-	Ids, Results, Uses, ResultsEnd                                  int    // Uses: of experts, since the start
+	prefixes                                                        prefixRoom
+	Failed, Bad, Overflow, FlagsEnd                                 int // [S] each
+	Ids, Results, Uses, ResultsEnd                                  int // Uses: of experts, since the start
 
 	Masks, MaskWords int
 	Adjustments      int                // of a step, up to RoomyAdjustments
@@ -72,6 +74,10 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	}
 	for range p.Groups {
 		r.Places = append(r.Places, take(placeBytes*Power(l.Tokens)))
+	}
+	if r.prefixes.group = NewPrefixes(p, l, 1).group; r.prefixes.group >= 0 {
+		r.prefixes.segments, r.prefixes.members = take(4*Power(l.Seqs)), take(4*l.Seqs)
+		r.prefixes.places, r.prefixes.starts = take(placeBytes*l.Seqs), take(4*(l.Seqs+1))
 	}
 	r.Params = take(ParamsBytes * l.Rows)
 	r.Failed, r.Bad, r.Overflow = take(4*l.Seqs), take(4*l.Seqs), take(4*l.Seqs)
@@ -132,6 +138,7 @@ type stepAddresses struct {
 	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
 	axes                                                            [2]driver.DevicePtr
 	sets, places, pages                                             []driver.DevicePtr
+	prefixes                                                        prefixAddresses
 	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
@@ -148,7 +155,8 @@ func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 	return stepAddresses{
 		counts: at(r.Counts), tokens: at(r.Tokens), from: at(r.From), positions: at(r.Positions), sequence: at(r.Sequence), starts: at(r.Starts), rows: at(r.Rows), params: at(r.Params),
 		axes: [2]driver.DevicePtr{at(r.Axes[0]), at(r.Axes[1])}, sets: all(r.Sets), places: all(r.Places), pages: pages,
-		failed: at(r.Failed), bad: at(r.Bad), overflow: at(r.Overflow), ids: at(r.Ids), results: at(r.Results), sampled: at(r.sampled),
+		prefixes: prefixAddresses{at(r.prefixes.segments), at(r.prefixes.members), at(r.prefixes.places), at(r.prefixes.starts)},
+		failed:   at(r.Failed), bad: at(r.Bad), overflow: at(r.Overflow), ids: at(r.Ids), results: at(r.Results), sampled: at(r.sampled),
 	}
 }
 

@@ -18,6 +18,10 @@ type Shape struct {
 	segments int // of the longest context, a power of two
 
 	single bool // every sequence has one token, as in decoding
+
+	// In a decode step with prefixes, powers of two; otherwise 0.
+	prefix int // segments of the longest prefix
+	own    int // the most segments of a sequence outside its prefix
 }
 
 // A SamplingShape is the size of a graph that samples, and what the graph supports.
@@ -26,9 +30,12 @@ type SamplingShape struct {
 	Adjusted bool // rows may have adjustments and typical sampling
 }
 
-// ShapeOf returns the shape of the graph that runs b.
-func ShapeOf(b *plan.Batch) Shape {
-	s := Shape{Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
+// ShapeOf returns the shape of the graph that runs b, whose prefixes are x.
+func ShapeOf(b *plan.Batch, x *PrefixSet) Shape {
+	s := Shape{
+		Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs(),
+		prefix: Power(x.longest), own: Power(x.own),
+	}
 	for q := range b.Seqs() {
 		last := int(b.Positions[b.Start[q+1]-1])
 		s.segments = max(s.segments, last/contextSegment+1)

@@ -68,6 +68,7 @@ var suite = []suiteTest{
 	{"PickMean", pickMean},
 	{"Whole", whole},
 	{"SameBits", sameBits},
+	{"Prefixes", prefixes},
 	{"States", states},
 	{"HostMemory", hostMemory},
 	{"Sampling", sampling},

@@ -85,6 +85,9 @@ func families() ([]family, error) {
 			all = append(all,
 				family{name: "attention_" + c.name + "_" + h.name, source: "#include \"attention.cuh\"\n" + attention},
 				family{name: "decode_" + c.name + "_" + h.name, source: "#include \"decode.cuh\"\n" + decode})
+			if h.length > 0 {
+				all = append(all, family{name: "prefix_" + c.name + "_" + h.name, source: fmt.Sprintf("#include \"prefix.cuh\"\nPREFIXES(attend, %s, %d)\n", c.format, h.length)})
+			}
 			if h.length > 0 && c.name == "f16" {
 				all = append(all, family{"wide_attention_f16_" + h.name, fmt.Sprintf("#include \"attention_wide.cuh\"\nATTENTION_WIDE(attend, %d)\n", h.length), hopper})
 			}
