@@ -119,13 +119,13 @@ func smallCache(t *testing.T, options ...modeltest.Option) {
 }
 
 func TestParseCache(t *testing.T) {
-	for _, c := range []realizar.Cache{realizar.CacheAuto, realizar.CacheF32, realizar.CacheF16, realizar.CacheQ8} {
+	for _, c := range []realizar.Cache{realizar.CacheAuto, realizar.CacheF32, realizar.CacheF16, realizar.CacheQ8, realizar.CacheF8} {
 		if got, err := realizar.ParseCache(c.String()); got != c || err != nil {
 			t.Errorf("%v is read as %v, %v", c, got, err)
 		}
 	}
-	if got, err := realizar.ParseCache("f8"); err == nil {
-		t.Errorf("f8 is %v", got)
+	if got, err := realizar.ParseCache("q9"); err == nil {
+		t.Errorf("q9 is %v", got)
 	}
 }
 
@@ -143,7 +143,9 @@ func TestCaches(t *testing.T) {
 			t.Errorf("%+v answers %v, %+v %v", same[0], a, same[1], b)
 		}
 	}
-	if a := answer(realizar.Options{Cache: realizar.CacheQ8}); len(a) != 8 {
-		t.Errorf("a q8 cache answers %v", a)
+	for _, c := range []realizar.Cache{realizar.CacheQ8, realizar.CacheF8} {
+		if a := answer(realizar.Options{Cache: c}); len(a) != 8 {
+			t.Errorf("a %v cache answers %v", c, a)
+		}
 	}
 }

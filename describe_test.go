@@ -151,7 +151,7 @@ func TestDescriptionCache(t *testing.T) {
 	for _, cache := range []struct {
 		cache realizar.Cache
 		bytes int64
-	}{{realizar.CacheF32, 2 * one}, {realizar.CacheF16, one}, {realizar.CacheQ8, one * 17 / 32}} {
+	}{{realizar.CacheF32, 2 * one}, {realizar.CacheF16, one}, {realizar.CacheQ8, one * 17 / 32}, {realizar.CacheF8, one * 17 / 32}} {
 		if m := memory(realizar.Options{Cache: cache.cache, HostCache: 1 << 20}); m.States[0].Bytes != 8*cache.bytes || m.Host != 1<<20 {
 			t.Errorf("a cache of %v is %+v, want %d bytes", cache.cache, m, 8*cache.bytes)
 		}
@@ -169,13 +169,17 @@ func TestDescriptionCache(t *testing.T) {
 	if m := memory(realizar.Options{Memory: whole.Resident + 1}); m.Sequences != 1 {
 		t.Errorf("where there is room for none, %d sequences are planned for, want what one takes", m.Sequences)
 	}
-	for _, o := range []realizar.Options{{Memory: -1}, {HostCache: -1}, {Cache: 4}} {
+	for _, o := range []realizar.Options{{Memory: -1}, {HostCache: -1}, {Cache: 5}} {
 		if _, err := d.Memory(o); !errors.Is(err, realizar.ErrOptions) {
 			t.Errorf("%+v: %v, want an error of the options", o, err)
 		}
 	}
-	if _, err := describe(t, modeltest.Llama(t)).Memory(realizar.Options{Cache: realizar.CacheQ8}); !errors.Is(err, realizar.ErrOptions) {
+	narrow := describe(t, modeltest.Llama(t)) // its heads are of 16
+	if _, err := narrow.Memory(realizar.Options{Cache: realizar.CacheQ8}); !errors.Is(err, realizar.ErrOptions) {
 		t.Errorf("a q8 cache of heads of 16: %v", err)
+	}
+	if _, err := narrow.Memory(realizar.Options{Cache: realizar.CacheF8}); err != nil {
+		t.Errorf("an f8 cache of heads of 16: %v", err)
 	}
 }
 
@@ -285,9 +289,16 @@ func TestDescriptionTokenBytes(t *testing.T) {
 		}
 	}
 	wide := describe(t, modeltest.Llama(t, modeltest.HeadDim(32)))
-	first := wide.TokenBytes(0, realizar.ActivationsAuto, realizar.CacheQ8)
-	if got, want := wide.TokenBytes(100, realizar.ActivationsAuto, realizar.CacheQ8)-first, int64(100*2*width*34/32); got != want {
-		t.Errorf("a q8 cache: 100 tokens add %d bytes, want %d", got, want)
+	for _, c := range []struct {
+		d       *realizar.Description
+		cache   realizar.Cache
+		bytes   int64 // of a head of so many
+		headDim int64
+	}{{wide, realizar.CacheQ8, 34, 32}, {wide, realizar.CacheF8, 34, 32}, {d, realizar.CacheF8, 18, 16}} {
+		got := c.d.TokenBytes(100, realizar.ActivationsAuto, c.cache) - c.d.TokenBytes(0, realizar.ActivationsAuto, c.cache)
+		if want := 100 * width * c.headDim / 16 * c.bytes / c.headDim; got != want {
+			t.Errorf("%v cache of heads of %d: 100 tokens add %d bytes, want %d", c.cache, c.headDim, got, want)
+		}
 	}
 	tied := describe(t, modeltest.Llama(t, modeltest.Tied(), modeltest.Window(32)))
 	if got, want := tied.TokenBytes(100, realizar.ActivationsAuto, realizar.CacheAuto), weights-table+32*width*2; got != want {

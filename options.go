@@ -184,7 +184,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: weights stream only to a GPU, but the model runs on the CPU; leave out StreamWeights (--stream-weights)", ErrOptions)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
-	case o.Cache > CacheQ8:
+	case o.Cache > CacheF8:
 		return fmt.Errorf("realizar: %w: cache %d", ErrOptions, o.Cache)
 	case o.Profile && o.Watch == nil:
 		return fmt.Errorf("realizar: %w: Profile needs Watch, which gets the profile", ErrOptions)
@@ -219,7 +219,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 		return nil, fmt.Errorf("%w: a context of %d tokens, but the model supports %d", ErrOptions, o.Context, made)
 	}
 	if n := p.MisfitHead(cache); n > 0 {
-		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
+		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, plan.HeadUnit(cache))
 	}
 	opened := false
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {

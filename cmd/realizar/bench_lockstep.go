@@ -107,6 +107,8 @@ func (m *lockstepModel) cache() tensor.DType {
 	switch o := &m.options; {
 	case o.Cache == realizar.CacheQ8:
 		return tensor.Q8_0
+	case o.Cache == realizar.CacheF8:
+		return tensor.F8_E4M3
 	case o.Cache == realizar.CacheF32, o.Cache == realizar.CacheAuto && o.Activations == realizar.ActivationsF32:
 		return tensor.F32
 	}

@@ -31,6 +31,7 @@ func TestLockstepTokens(t *testing.T) {
 		{"more than a chunk", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{300, 2, 2}},
 		{"float32 in a float16 cache", plain, realizar.ActivationsF32, realizar.CacheF16, batchShape{2, 33, 31}},
 		{"q8 cache", wide, realizar.ActivationsAuto, realizar.CacheQ8, batchShape{3, 70, 20}},
+		{"f8 cache", wide, realizar.ActivationsAuto, realizar.CacheF8, batchShape{3, 70, 20}},
 		{"window", window, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{3, 500, 400}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

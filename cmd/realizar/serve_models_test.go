@@ -322,7 +322,7 @@ func TestServeModelsErrors(t *testing.T) {
 		`m.yaml:2: "a": "ttll" is not a setting of a model; the nearest are ttl`:              {writeFile(t, "m.yaml", "a:\n  ttll: 1\n")},
 		`m.yaml:3: "a": context=-1: want 1 or more`:                                           {writeFile(t, "m.yaml", "a:\n  pinned: true\n  context: -1\n")},
 		`m.yaml:1: "a": memory applies to all models together; give it to serve`:              {writeFile(t, "m.yaml", "a: {memory: 1GiB}\n")},
-		`m.yaml:1: "a": kv-cache: "f17" is not one of auto, f16, q8, f32`:                     {writeFile(t, "m.yaml", "a: {kv-cache: f17}\n")},
+		`m.yaml:1: "a": kv-cache: "f17" is not one of auto, f16, q8, f8, f32`:                 {writeFile(t, "m.yaml", "a: {kv-cache: f17}\n")},
 		`m.yaml:1: "a": ttl=-1s: want more than 0`:                                            {writeFile(t, "m.yaml", "a: {ttl: -1s}\n")},
 		"demo and demo are both called demo":                                                  {writeFile(t, "m.yaml", "demo:\nb: {source: demo, aliases: [demo]}\n")},
 		"--served-model-name names a single model":                                            {writeFile(t, "m.yaml", "demo:\n"), "--served-model-name", "x"},

@@ -162,7 +162,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"REALIZAR_MAX_QUEUE=many":               "REALIZAR_MAX_QUEUE: expected a valid 64 bit int but got \"many\"\n",
 		"REALIZAR_CORS=https://a.example,x":     "REALIZAR_CORS=x: want *",
 		"REALIZAR_PORT=tcp://10.0.0.1:80":       "Kubernetes sets it where a service has that name: set enableServiceLinks: false",
-		"REALIZAR_KV_CACHE=q9":                  "REALIZAR_KV_CACHE: \"q9\" is not one of auto, f16, q8, f32\n",
+		"REALIZAR_KV_CACHE=q9":                  "REALIZAR_KV_CACHE: \"q9\" is not one of auto, f16, q8, f8, f32\n",
 		"REALIZAR_SERVED_MODEL_NAME=a, ,b":      "REALIZAR_SERVED_MODEL_NAME: the name is empty\n",
 		"REALIZAR_REQUEST_TIMEOUT=5":            "REALIZAR_REQUEST_TIMEOUT: expected duration but got \"5\"",
 		"REALIZAR_CHECK_REFERENCE=-1":           "REALIZAR_CHECK_REFERENCE=-1: want 1 or more steps",

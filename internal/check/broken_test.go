@@ -185,7 +185,8 @@ func submit(t *testing.T, exe plan.Executable, b *plan.Batch) *plan.Result {
 func TestBrokenOperations(t *testing.T) {
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "delta": plantest.DeltaModel, "states": plantest.StatesModel, "forms": plantest.FormsModel, "sparse": plantest.SparseModel, "compressed": plantest.CompressedModel} {
 		p := model(t, nil)
-		for at, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}, {Cache: tensor.F16, Activations: tensor.F16}} {
+		bases := []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}, {Cache: tensor.F16, Activations: tensor.F16}, {Cache: tensor.F8_E4M3}}
+		for at, base := range bases {
 			var target *plan.Node
 			damage, kinds := "", slices.Sorted(maps.Keys(damages))
 			device := &broken{spoil: func(n *plan.Node, rows [][]float32) {
@@ -195,7 +196,7 @@ func TestBrokenOperations(t *testing.T) {
 			}}
 			exe := compile(t, check.Wrap(device, options(1_000_000)), p, base)
 			for i := range p.Nodes {
-				if !longtest.Wanted() && i%3 != at {
+				if !longtest.Wanted() && i%len(bases) != at {
 					continue
 				}
 				target, damage = &p.Nodes[i], kinds[(i+at)%len(kinds)]

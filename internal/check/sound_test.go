@@ -144,7 +144,7 @@ func TestSound(t *testing.T) {
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "forms": plantest.FormsModel, "sparse": plantest.SparseModel, "compressed": plantest.CompressedModel} {
 		p := model(t, nil)
 		shown := []func(*plan.Node) bool{func(*plan.Node) bool { return true }, joined, func(n *plan.Node) bool { return n.Op == plan.Add }}
-		for i, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+		for i, cache := range plantest.Caches {
 			for j, activations := range []tensor.DType{tensor.F32, cpu.Rounds} {
 				at := (i + j) % len(shown)
 				for _, shows := range longtest.Cases(shown, shown[at:at+1]) {

@@ -7,13 +7,12 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
-	"github.com/realizar/realizar/tensor"
 )
 
 // The reference follows pages that are saved to host memory, and pages that are not.
 func TestPages(t *testing.T) {
 	p := plantest.Model(t, nil)
-	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+	for _, cache := range plantest.Caches {
 		exe := compile(t, check.Wrap(cpu.New(2), options(100)), p, plan.Limits{Cache: cache, Activations: cpu.Rounds})
 		lim := plantest.LimitsFor(p, 16, 2, 32, 16, plan.Limits{Cache: cache})
 		run := func(from, to int, page int32, ops ...plan.StateOp) {

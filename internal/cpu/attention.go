@@ -83,11 +83,7 @@ func (attention) moved(e *executable, n *plan.Node) int {
 	if stores(n) {
 		tokens += len(e.batch.Tokens)
 	}
-	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * tokens)
-	if err != nil {
-		return 0
-	}
-	return size
+	return e.p.States[n.State].RowBytes(e.lim.Cache) * tokens
 }
 
 // groupWidth returns the number of columns of the result for the query heads that share a key/value

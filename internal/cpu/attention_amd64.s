@@ -1834,6 +1834,708 @@ fewer1:
 	VZEROUPPER
 	RET
 
+// func scoresF8AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·scoresF8AVX2(SB), NOSPLIT, $0-80
+	MOVQ           score+0(FP), AX
+	MOVQ           q+8(FP), CX
+	MOVQ           rows+64(FP), DX
+	MOVQ           next+32(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VBROADCASTI128 pattern0<>+0(SB), Y1
+	MOVQ           $0x00000001, SI
+
+rows4:
+	CMPQ DX, $0x04
+	JLT  fewer4
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions4:
+	CMPQ    R10, $0x08
+	JLE     one4
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y9
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_4:
+	VPMOVSXBW    (R12), X10
+	VPSLLW       $0x07, X10, X10
+	VPAND        X1, X10, X10
+	VCVTPH2PS    X10, Y10
+	VPMOVSXBW    8(R12), X11
+	VPSLLW       $0x07, X11, X11
+	VPAND        X1, X11, X11
+	VCVTPH2PS    X11, Y11
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 4(R11), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 8(R11), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 12(R11), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_4
+	VCVTPH2PS    (R14), Y10
+	VCVTPH2PS    16(R14), Y11
+	VMULPS       Y10, Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y10, Y4, Y4
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y11, Y7, Y7
+	VMULPS       Y10, Y8, Y8
+	VMULPS       Y11, Y9, Y9
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
+	VMOVUPS      Y4, 1088(R9)
+	VMOVUPS      Y5, 1120(R9)
+	VMOVUPS      Y6, 2176(R9)
+	VMOVUPS      Y7, 2208(R9)
+	VMOVUPS      Y8, 3264(R9)
+	VMOVUPS      Y9, 3296(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+	JG           positions4
+	JMP          done4
+
+one4:
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_4:
+	VPMOVSXBW    (R12), X6
+	VPSLLW       $0x07, X6, X6
+	VPAND        X1, X6, X6
+	VCVTPH2PS    X6, Y6
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS 4(R11), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS 8(R11), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS 12(R11), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000008, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_4
+	VCVTPH2PS    (R14), Y6
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y6, Y4, Y4
+	VMULPS       Y6, Y5, Y5
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 1088(R9)
+	VMOVUPS      Y4, 2176(R9)
+	VMOVUPS      Y5, 3264(R9)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000008, DI
+	ADDQ         $0x00000010, R8
+	SUBQ         $0x00000008, R10
+
+done4:
+	XORQ SI, SI
+	ADDQ $0x00000010, CX
+	ADDQ $0x00001100, AX
+	SUBQ $0x00000004, DX
+	JMP  rows4
+
+fewer4:
+rows2:
+	CMPQ DX, $0x02
+	JLT  fewer2
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions2:
+	CMPQ    R10, $0x08
+	JLE     one2
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_2:
+	VPMOVSXBW    (R12), X6
+	VPSLLW       $0x07, X6, X6
+	VPAND        X1, X6, X6
+	VCVTPH2PS    X6, Y6
+	VPMOVSXBW    8(R12), X7
+	VPSLLW       $0x07, X7, X7
+	VPAND        X1, X7, X7
+	VCVTPH2PS    X7, Y7
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 4(R11), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_2
+	VCVTPH2PS    (R14), Y6
+	VCVTPH2PS    16(R14), Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VMULPS       Y6, Y4, Y4
+	VMULPS       Y7, Y5, Y5
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
+	VMOVUPS      Y4, 1088(R9)
+	VMOVUPS      Y5, 1120(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+	JG           positions2
+	JMP          done2
+
+one2:
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_2:
+	VPMOVSXBW    (R12), X4
+	VPSLLW       $0x07, X4, X4
+	VPAND        X1, X4, X4
+	VCVTPH2PS    X4, Y4
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS 4(R11), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000008, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_2
+	VCVTPH2PS    (R14), Y4
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 1088(R9)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000008, DI
+	ADDQ         $0x00000010, R8
+	SUBQ         $0x00000008, R10
+
+done2:
+	XORQ SI, SI
+	ADDQ $0x00000008, CX
+	ADDQ $0x00000880, AX
+	SUBQ $0x00000002, DX
+	JMP  rows2
+
+fewer2:
+rows1:
+	CMPQ DX, $0x01
+	JLT  fewer1
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions1:
+	CMPQ    R10, $0x08
+	JLE     one1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_1:
+	VPMOVSXBW    (R12), X4
+	VPSLLW       $0x07, X4, X4
+	VPAND        X1, X4, X4
+	VCVTPH2PS    X4, Y4
+	VPMOVSXBW    8(R12), X5
+	VPSLLW       $0x07, X5, X5
+	VPAND        X1, X5, X5
+	VCVTPH2PS    X5, Y5
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_1
+	VCVTPH2PS    (R14), Y4
+	VCVTPH2PS    16(R14), Y5
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y5, Y3, Y3
+	VMOVUPS      Y2, (R9)
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+	JG           positions1
+	JMP          done1
+
+one1:
+	VMOVAPS Y0, Y2
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_1:
+	VPMOVSXBW    (R12), X3
+	VPSLLW       $0x07, X3, X3
+	VPAND        X1, X3, X3
+	VCVTPH2PS    X3, Y3
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000008, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_1
+	VCVTPH2PS    (R14), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVUPS      Y2, (R9)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000008, DI
+	ADDQ         $0x00000010, R8
+	SUBQ         $0x00000008, R10
+
+done1:
+	XORQ SI, SI
+	ADDQ $0x00000004, CX
+	ADDQ $0x00000440, AX
+	SUBQ $0x00000001, DX
+	JMP  rows1
+
+fewer1:
+	VZEROUPPER
+	RET
+
+DATA pattern0<>+0(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+8(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+16(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+24(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+32(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+40(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+48(SB)/8, $0xbfffbfffbfffbfff
+DATA pattern0<>+56(SB)/8, $0xbfffbfffbfffbfff
+GLOBL pattern0<>(SB), RODATA|NOPTR, $64
+
+// func weightedF8AVX2(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·weightedF8AVX2(SB), NOSPLIT, $0-80
+	MOVQ           sum+0(FP), AX
+	MOVQ           weight+8(FP), CX
+	MOVQ           rows+64(FP), DX
+	MOVQ           next+32(FP), BX
+	VBROADCASTI128 pattern0<>+0(SB), Y0
+	MOVQ           $0x00000001, SI
+
+rows4:
+	CMPQ DX, $0x04
+	JLT  fewer4
+	XORQ DI, DI
+
+columns4_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x08
+	JLE     narrower4_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	VMOVUPS 32(R8)(DI*4), Y2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS 32(R8)(DI*4), Y4
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y5
+	VMOVUPS 32(R8)(DI*4), Y6
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y7
+	VMOVUPS 32(R8)(DI*4), Y8
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position4_2:
+	VPBROADCASTW (R11), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBW    (R9), X10
+	VPSLLW       $0x07, X10, X10
+	VPAND        X0, X10, X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       Y9, Y10, Y10
+	VPMOVSXBW    8(R9), X11
+	VPSLLW       $0x07, X11, X11
+	VPAND        X0, X11, X11
+	VCVTPH2PS    X11, Y11
+	VMULPS       Y9, Y11, Y11
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y9
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y9, Y2
+	VBROADCASTSS 1088(R8), Y9
+	VFMADD231PS  Y10, Y9, Y3
+	VFMADD231PS  Y11, Y9, Y4
+	VBROADCASTSS 2176(R8), Y9
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y9, Y6
+	VBROADCASTSS 3264(R8), Y9
+	VFMADD231PS  Y10, Y9, Y7
+	VFMADD231PS  Y11, Y9, Y8
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position4_2
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	VMOVUPS      Y2, 32(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y3, (R8)(DI*4)
+	VMOVUPS      Y4, 32(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y5, (R8)(DI*4)
+	VMOVUPS      Y6, 32(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y7, (R8)(DI*4)
+	VMOVUPS      Y8, 32(R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns4_2
+
+narrower4_2:
+columns4_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower4_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y3
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y4
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position4_1:
+	VPBROADCASTW (R11), X5
+	VCVTPH2PS    X5, Y5
+	VPMOVSXBW    (R9), X6
+	VPSLLW       $0x07, X6, X6
+	VPAND        X0, X6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       Y5, Y6, Y6
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS 1088(R8), Y5
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS 2176(R8), Y5
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS 3264(R8), Y5
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000008, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position4_1
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y2, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y3, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y4, (R8)(DI*4)
+	ADDQ         $0x00000008, DI
+	JMP          columns4_1
+
+narrower4_1:
+	XORQ   SI, SI
+	ADDQ   $0x00001100, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000004, DX
+	JMP    rows4
+
+fewer4:
+rows2:
+	CMPQ DX, $0x02
+	JLT  fewer2
+	XORQ DI, DI
+
+columns2_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x08
+	JLE     narrower2_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	VMOVUPS 32(R8)(DI*4), Y2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS 32(R8)(DI*4), Y4
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position2_2:
+	VPBROADCASTW (R11), X5
+	VCVTPH2PS    X5, Y5
+	VPMOVSXBW    (R9), X6
+	VPSLLW       $0x07, X6, X6
+	VPAND        X0, X6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       Y5, Y6, Y6
+	VPMOVSXBW    8(R9), X7
+	VPSLLW       $0x07, X7, X7
+	VPAND        X0, X7, X7
+	VCVTPH2PS    X7, Y7
+	VMULPS       Y5, Y7, Y7
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y6, Y5, Y1
+	VFMADD231PS  Y7, Y5, Y2
+	VBROADCASTSS 1088(R8), Y5
+	VFMADD231PS  Y6, Y5, Y3
+	VFMADD231PS  Y7, Y5, Y4
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position2_2
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	VMOVUPS      Y2, 32(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y3, (R8)(DI*4)
+	VMOVUPS      Y4, 32(R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns2_2
+
+narrower2_2:
+columns2_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower2_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Y2
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position2_1:
+	VPBROADCASTW (R11), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVSXBW    (R9), X4
+	VPSLLW       $0x07, X4, X4
+	VPAND        X0, X4, X4
+	VCVTPH2PS    X4, Y4
+	VMULPS       Y3, Y4, Y4
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS 1088(R8), Y3
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000008, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position2_1
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Y2, (R8)(DI*4)
+	ADDQ         $0x00000008, DI
+	JMP          columns2_1
+
+narrower2_1:
+	XORQ   SI, SI
+	ADDQ   $0x00000880, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000002, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000002, DX
+	JMP    rows2
+
+fewer2:
+rows1:
+	CMPQ DX, $0x01
+	JLT  fewer1
+	XORQ DI, DI
+
+columns1_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x08
+	JLE     narrower1_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	VMOVUPS 32(R8)(DI*4), Y2
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position1_2:
+	VPBROADCASTW (R11), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVSXBW    (R9), X4
+	VPSLLW       $0x07, X4, X4
+	VPAND        X0, X4, X4
+	VCVTPH2PS    X4, Y4
+	VMULPS       Y3, Y4, Y4
+	VPMOVSXBW    8(R9), X5
+	VPSLLW       $0x07, X5, X5
+	VPAND        X0, X5, X5
+	VCVTPH2PS    X5, Y5
+	VMULPS       Y3, Y5, Y5
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y4, Y3, Y1
+	VFMADD231PS  Y5, Y3, Y2
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position1_2
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	VMOVUPS      Y2, 32(R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns1_2
+
+narrower1_2:
+columns1_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower1_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Y1
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position1_1:
+	VPBROADCASTW (R11), X2
+	VCVTPH2PS    X2, Y2
+	VPMOVSXBW    (R9), X3
+	VPSLLW       $0x07, X3, X3
+	VPAND        X0, X3, X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       Y2, Y3, Y3
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Y2
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000008, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position1_1
+	MOVQ         AX, R8
+	VMOVUPS      Y1, (R8)(DI*4)
+	ADDQ         $0x00000008, DI
+	JMP          columns1_1
+
+narrower1_1:
+	XORQ   SI, SI
+	ADDQ   $0x00000440, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000001, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000001, DX
+	JMP    rows1
+
+fewer1:
+	VZEROUPPER
+	RET
+
 // func softWeightsAVX2(score *float32, n int, rows int, top *float32, total *float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·softWeightsAVX2(SB), NOSPLIT, $0-40
@@ -1845,7 +2547,7 @@ TEXT ·softWeightsAVX2(SB), NOSPLIT, $0-40
 rows:
 	MOVQ         AX, SI
 	MOVQ         n+8(FP), DI
-	VBROADCASTSS pattern12<>+0(SB), Y0
+	VBROADCASTSS pattern13<>+0(SB), Y0
 
 largest:
 	VMAXPS       (SI), Y0, Y0
@@ -1867,29 +2569,29 @@ largest:
 weights:
 	VMOVUPS      (SI), Y2
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern0<>+0(SB), Y2, Y5
-	VMOVUPS      pattern0<>+0(SB), Y3
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern2<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern4<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
-	VMOVAPS      pattern10<>+0(SB), Y4
+	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
+	VMOVAPS      pattern11<>+0(SB), Y4
+	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern6<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern3<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern3<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern11<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern11<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1913,135 +2615,135 @@ weights:
 	VZEROUPPER
 	RET
 
-DATA pattern0<>+0(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+8(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+16(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+24(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+32(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+40(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+48(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern0<>+56(SB)/8, $0xc2aeac4fc2aeac4f
-GLOBL pattern0<>(SB), RODATA|NOPTR, $64
-
-DATA pattern1<>+0(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+8(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+16(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+24(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+32(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+40(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+48(SB)/8, $0x42b2000042b20000
-DATA pattern1<>+56(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+0(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+8(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+16(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+24(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+32(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+40(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+48(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+56(SB)/8, $0xc2aeac4fc2aeac4f
 GLOBL pattern1<>(SB), RODATA|NOPTR, $64
 
-DATA pattern2<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern2<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+0(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+8(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+16(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+24(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+32(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+40(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+48(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+56(SB)/8, $0x42b2000042b20000
 GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
-DATA pattern3<>+0(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+8(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+16(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+24(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+32(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+40(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+48(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+56(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL pattern3<>(SB), RODATA|NOPTR, $64
 
-DATA pattern4<>+0(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+8(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+16(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+24(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+32(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+40(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+48(SB)/8, $0x3f3180003f318000
-DATA pattern4<>+56(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+0(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+8(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+16(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+24(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+56(SB)/8, $0x3f8000003f800000
 GLOBL pattern4<>(SB), RODATA|NOPTR, $64
 
-DATA pattern5<>+0(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+8(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+16(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+24(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+32(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+40(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+48(SB)/8, $0xb95e8083b95e8083
-DATA pattern5<>+56(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+0(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+8(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+16(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+24(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+32(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+40(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+48(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+56(SB)/8, $0x3f3180003f318000
 GLOBL pattern5<>(SB), RODATA|NOPTR, $64
 
-DATA pattern6<>+0(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+8(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+16(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+24(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+32(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+40(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+48(SB)/8, $0x3efffffe3efffffe
-DATA pattern6<>+56(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+0(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+8(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+16(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+24(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+32(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+40(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+48(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+56(SB)/8, $0xb95e8083b95e8083
 GLOBL pattern6<>(SB), RODATA|NOPTR, $64
 
-DATA pattern7<>+0(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+8(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+16(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+24(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+32(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+40(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+48(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern7<>+56(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+0(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+8(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+16(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+24(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+32(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+40(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+48(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+56(SB)/8, $0x3efffffe3efffffe
 GLOBL pattern7<>(SB), RODATA|NOPTR, $64
 
-DATA pattern8<>+0(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+8(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+16(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+24(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+32(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+40(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+48(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern8<>+56(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+0(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+8(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+16(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+24(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+32(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+40(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+48(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+56(SB)/8, $0x3e2aaa483e2aaa48
 GLOBL pattern8<>(SB), RODATA|NOPTR, $64
 
-DATA pattern9<>+0(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+8(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+16(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+24(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+32(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+40(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+48(SB)/8, $0x3c091d473c091d47
-DATA pattern9<>+56(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+0(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+8(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+16(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+24(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+32(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+40(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+48(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+56(SB)/8, $0x3d2aac7b3d2aac7b
 GLOBL pattern9<>(SB), RODATA|NOPTR, $64
 
-DATA pattern10<>+0(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+8(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+16(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+24(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+32(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+40(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+48(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern10<>+56(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+0(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+8(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+16(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+24(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+32(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+40(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+48(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+56(SB)/8, $0x3c091d473c091d47
 GLOBL pattern10<>(SB), RODATA|NOPTR, $64
 
-DATA pattern11<>+0(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+8(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+16(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+24(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+32(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+40(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+48(SB)/8, $0x0000007f0000007f
-DATA pattern11<>+56(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+0(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+8(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+16(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+24(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+32(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+40(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+48(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+56(SB)/8, $0x3ab5118c3ab5118c
 GLOBL pattern11<>(SB), RODATA|NOPTR, $64
 
-DATA pattern12<>+0(SB)/8, $0xff800000ff800000
-DATA pattern12<>+8(SB)/8, $0xff800000ff800000
-DATA pattern12<>+16(SB)/8, $0xff800000ff800000
-DATA pattern12<>+24(SB)/8, $0xff800000ff800000
-DATA pattern12<>+32(SB)/8, $0xff800000ff800000
-DATA pattern12<>+40(SB)/8, $0xff800000ff800000
-DATA pattern12<>+48(SB)/8, $0xff800000ff800000
-DATA pattern12<>+56(SB)/8, $0xff800000ff800000
+DATA pattern12<>+0(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+8(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+16(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+24(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+32(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+40(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+48(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+56(SB)/8, $0x0000007f0000007f
 GLOBL pattern12<>(SB), RODATA|NOPTR, $64
+
+DATA pattern13<>+0(SB)/8, $0xff800000ff800000
+DATA pattern13<>+8(SB)/8, $0xff800000ff800000
+DATA pattern13<>+16(SB)/8, $0xff800000ff800000
+DATA pattern13<>+24(SB)/8, $0xff800000ff800000
+DATA pattern13<>+32(SB)/8, $0xff800000ff800000
+DATA pattern13<>+40(SB)/8, $0xff800000ff800000
+DATA pattern13<>+48(SB)/8, $0xff800000ff800000
+DATA pattern13<>+56(SB)/8, $0xff800000ff800000
+GLOBL pattern13<>(SB), RODATA|NOPTR, $64
 
 // func blendAVX2(y *float32, x *float32, n int, a float32, b float32)
 // Requires: AVX, FMA3
@@ -5011,6 +5713,1126 @@ fewer1:
 	VZEROUPPER
 	RET
 
+// func scoresF8AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·scoresF8AVX512(SB), NOSPLIT, $0-80
+	MOVQ            score+0(FP), AX
+	MOVQ            q+8(FP), CX
+	MOVQ            rows+64(FP), DX
+	MOVQ            next+32(FP), BX
+	VXORPS          Z0, Z0, Z0
+	VBROADCASTI32X4 pattern0<>+0(SB), Z1
+	MOVQ            $0x00000001, SI
+
+rows8:
+	CMPQ DX, $0x08
+	JLT  fewer8
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions8:
+	CMPQ    R10, $0x10
+	JLE     one8
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z7
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z9
+	VMOVAPS Z0, Z10
+	VMOVAPS Z0, Z11
+	VMOVAPS Z0, Z12
+	VMOVAPS Z0, Z13
+	VMOVAPS Z0, Z14
+	VMOVAPS Z0, Z15
+	VMOVAPS Z0, Z16
+	VMOVAPS Z0, Z17
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_8:
+	VPMOVSXBW    (R12), Y18
+	VPSLLW       $0x07, Y18, Y18
+	VPANDD       Y1, Y18, Y18
+	VCVTPH2PS    Y18, Z18
+	VPMOVSXBW    16(R12), Y19
+	VPSLLW       $0x07, Y19, Y19
+	VPANDD       Y1, Y19, Y19
+	VCVTPH2PS    Y19, Z19
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z20
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS 4(R11), Z20
+	VFMADD231PS  Z18, Z20, Z4
+	VFMADD231PS  Z19, Z20, Z5
+	VBROADCASTSS 8(R11), Z20
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS 12(R11), Z20
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Z19, Z20, Z9
+	VBROADCASTSS 16(R11), Z20
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS 20(R11), Z20
+	VFMADD231PS  Z18, Z20, Z12
+	VFMADD231PS  Z19, Z20, Z13
+	VBROADCASTSS 24(R11), Z20
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	VBROADCASTSS 28(R11), Z20
+	VFMADD231PS  Z18, Z20, Z16
+	VFMADD231PS  Z19, Z20, Z17
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000020, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_8
+	VCVTPH2PS    (R14), Z18
+	VCVTPH2PS    32(R14), Z19
+	VMULPS       Z18, Z2, Z2
+	VMULPS       Z19, Z3, Z3
+	VMULPS       Z18, Z4, Z4
+	VMULPS       Z19, Z5, Z5
+	VMULPS       Z18, Z6, Z6
+	VMULPS       Z19, Z7, Z7
+	VMULPS       Z18, Z8, Z8
+	VMULPS       Z19, Z9, Z9
+	VMULPS       Z18, Z10, Z10
+	VMULPS       Z19, Z11, Z11
+	VMULPS       Z18, Z12, Z12
+	VMULPS       Z19, Z13, Z13
+	VMULPS       Z18, Z14, Z14
+	VMULPS       Z19, Z15, Z15
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z19, Z17, Z17
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 64(R9)
+	VMOVUPS      Z4, 1088(R9)
+	VMOVUPS      Z5, 1152(R9)
+	VMOVUPS      Z6, 2176(R9)
+	VMOVUPS      Z7, 2240(R9)
+	VMOVUPS      Z8, 3264(R9)
+	VMOVUPS      Z9, 3328(R9)
+	VMOVUPS      Z10, 4352(R9)
+	VMOVUPS      Z11, 4416(R9)
+	VMOVUPS      Z12, 5440(R9)
+	VMOVUPS      Z13, 5504(R9)
+	VMOVUPS      Z14, 6528(R9)
+	VMOVUPS      Z15, 6592(R9)
+	VMOVUPS      Z16, 7616(R9)
+	VMOVUPS      Z17, 7680(R9)
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000020, R10
+	JG           positions8
+	JMP          done8
+
+one8:
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z7
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z9
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_8:
+	VPMOVSXBW    (R12), Y10
+	VPSLLW       $0x07, Y10, Y10
+	VPANDD       Y1, Y10, Y10
+	VCVTPH2PS    Y10, Z10
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z11
+	VFMADD231PS  Z10, Z11, Z2
+	VBROADCASTSS 4(R11), Z11
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS 8(R11), Z11
+	VFMADD231PS  Z10, Z11, Z4
+	VBROADCASTSS 12(R11), Z11
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS 16(R11), Z11
+	VFMADD231PS  Z10, Z11, Z6
+	VBROADCASTSS 20(R11), Z11
+	VFMADD231PS  Z10, Z11, Z7
+	VBROADCASTSS 24(R11), Z11
+	VFMADD231PS  Z10, Z11, Z8
+	VBROADCASTSS 28(R11), Z11
+	VFMADD231PS  Z10, Z11, Z9
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_8
+	VCVTPH2PS    (R14), Z10
+	VMULPS       Z10, Z2, Z2
+	VMULPS       Z10, Z3, Z3
+	VMULPS       Z10, Z4, Z4
+	VMULPS       Z10, Z5, Z5
+	VMULPS       Z10, Z6, Z6
+	VMULPS       Z10, Z7, Z7
+	VMULPS       Z10, Z8, Z8
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 1088(R9)
+	VMOVUPS      Z4, 2176(R9)
+	VMOVUPS      Z5, 3264(R9)
+	VMOVUPS      Z6, 4352(R9)
+	VMOVUPS      Z7, 5440(R9)
+	VMOVUPS      Z8, 6528(R9)
+	VMOVUPS      Z9, 7616(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+
+done8:
+	XORQ SI, SI
+	ADDQ $0x00000020, CX
+	ADDQ $0x00002200, AX
+	SUBQ $0x00000008, DX
+	JMP  rows8
+
+fewer8:
+rows4:
+	CMPQ DX, $0x04
+	JLT  fewer4
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions4:
+	CMPQ    R10, $0x10
+	JLE     one4
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z7
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z9
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_4:
+	VPMOVSXBW    (R12), Y10
+	VPSLLW       $0x07, Y10, Y10
+	VPANDD       Y1, Y10, Y10
+	VCVTPH2PS    Y10, Z10
+	VPMOVSXBW    16(R12), Y11
+	VPSLLW       $0x07, Y11, Y11
+	VPANDD       Y1, Y11, Y11
+	VCVTPH2PS    Y11, Z11
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS 4(R11), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS 8(R11), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS 12(R11), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000020, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_4
+	VCVTPH2PS    (R14), Z10
+	VCVTPH2PS    32(R14), Z11
+	VMULPS       Z10, Z2, Z2
+	VMULPS       Z11, Z3, Z3
+	VMULPS       Z10, Z4, Z4
+	VMULPS       Z11, Z5, Z5
+	VMULPS       Z10, Z6, Z6
+	VMULPS       Z11, Z7, Z7
+	VMULPS       Z10, Z8, Z8
+	VMULPS       Z11, Z9, Z9
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 64(R9)
+	VMOVUPS      Z4, 1088(R9)
+	VMOVUPS      Z5, 1152(R9)
+	VMOVUPS      Z6, 2176(R9)
+	VMOVUPS      Z7, 2240(R9)
+	VMOVUPS      Z8, 3264(R9)
+	VMOVUPS      Z9, 3328(R9)
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000020, R10
+	JG           positions4
+	JMP          done4
+
+one4:
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_4:
+	VPMOVSXBW    (R12), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPANDD       Y1, Y6, Y6
+	VCVTPH2PS    Y6, Z6
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 4(R11), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 8(R11), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS 12(R11), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_4
+	VCVTPH2PS    (R14), Z6
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z6, Z3, Z3
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 1088(R9)
+	VMOVUPS      Z4, 2176(R9)
+	VMOVUPS      Z5, 3264(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+
+done4:
+	XORQ SI, SI
+	ADDQ $0x00000010, CX
+	ADDQ $0x00001100, AX
+	SUBQ $0x00000004, DX
+	JMP  rows4
+
+fewer4:
+rows2:
+	CMPQ DX, $0x02
+	JLT  fewer2
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions2:
+	CMPQ    R10, $0x10
+	JLE     one2
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_2:
+	VPMOVSXBW    (R12), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPANDD       Y1, Y6, Y6
+	VCVTPH2PS    Y6, Z6
+	VPMOVSXBW    16(R12), Y7
+	VPSLLW       $0x07, Y7, Y7
+	VPANDD       Y1, Y7, Y7
+	VCVTPH2PS    Y7, Z7
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS 4(R11), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000020, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_2
+	VCVTPH2PS    (R14), Z6
+	VCVTPH2PS    32(R14), Z7
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z7, Z3, Z3
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z7, Z5, Z5
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 64(R9)
+	VMOVUPS      Z4, 1088(R9)
+	VMOVUPS      Z5, 1152(R9)
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000020, R10
+	JG           positions2
+	JMP          done2
+
+one2:
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_2:
+	VPMOVSXBW    (R12), Y4
+	VPSLLW       $0x07, Y4, Y4
+	VPANDD       Y1, Y4, Y4
+	VCVTPH2PS    Y4, Z4
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS 4(R11), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_2
+	VCVTPH2PS    (R14), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 1088(R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+
+done2:
+	XORQ SI, SI
+	ADDQ $0x00000008, CX
+	ADDQ $0x00000880, AX
+	SUBQ $0x00000002, DX
+	JMP  rows2
+
+fewer2:
+rows1:
+	CMPQ DX, $0x01
+	JLT  fewer1
+	MOVQ k+16(FP), DI
+	MOVQ scales+24(FP), R8
+	MOVQ n+56(FP), R10
+	MOVQ AX, R9
+
+positions1:
+	CMPQ    R10, $0x10
+	JLE     one1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim2_1:
+	VPMOVSXBW    (R12), Y4
+	VPSLLW       $0x07, Y4, Y4
+	VPANDD       Y1, Y4, Y4
+	VCVTPH2PS    Y4, Z4
+	VPMOVSXBW    16(R12), Y5
+	VPSLLW       $0x07, Y5, Y5
+	VPANDD       Y1, Y5, Y5
+	VCVTPH2PS    Y5, Z5
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000020, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim2_1
+	VCVTPH2PS    (R14), Z4
+	VCVTPH2PS    32(R14), Z5
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z5, Z3, Z3
+	VMOVUPS      Z2, (R9)
+	VMOVUPS      Z3, 64(R9)
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x00000020, R10
+	JG           positions1
+	JMP          done1
+
+one1:
+	VMOVAPS Z0, Z2
+	MOVQ    CX, R11
+	MOVQ    DI, R12
+	MOVQ    dim+40(FP), R13
+	MOVQ    R8, R14
+
+dim1_1:
+	VPMOVSXBW    (R12), Y3
+	VPSLLW       $0x07, Y3, Y3
+	VPANDD       Y1, Y3, Y3
+	VCVTPH2PS    Y3, Z3
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R11), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         stride+48(FP), R12
+	ADDQ         qStride+72(FP), R11
+	IMUL3Q       $0x00000010, SI, R15
+	ADDQ         R15, BX
+	DECQ         R13
+	JNZ          dim1_1
+	VCVTPH2PS    (R14), Z3
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, (R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x00000010, R10
+
+done1:
+	XORQ SI, SI
+	ADDQ $0x00000004, CX
+	ADDQ $0x00000440, AX
+	SUBQ $0x00000001, DX
+	JMP  rows1
+
+fewer1:
+	VZEROUPPER
+	RET
+
+// func weightedF8AVX512(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, MMX+
+TEXT ·weightedF8AVX512(SB), NOSPLIT, $0-80
+	MOVQ            sum+0(FP), AX
+	MOVQ            weight+8(FP), CX
+	MOVQ            rows+64(FP), DX
+	MOVQ            next+32(FP), BX
+	VBROADCASTI32X4 pattern0<>+0(SB), Z0
+	MOVQ            $0x00000001, SI
+
+rows4:
+	CMPQ DX, $0x04
+	JLT  fewer4
+	XORQ DI, DI
+
+columns4_4:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x30
+	JLE     narrower4_4
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	VMOVUPS 128(R8)(DI*4), Z3
+	VMOVUPS 192(R8)(DI*4), Z4
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z5
+	VMOVUPS 64(R8)(DI*4), Z6
+	VMOVUPS 128(R8)(DI*4), Z7
+	VMOVUPS 192(R8)(DI*4), Z8
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z9
+	VMOVUPS 64(R8)(DI*4), Z10
+	VMOVUPS 128(R8)(DI*4), Z11
+	VMOVUPS 192(R8)(DI*4), Z12
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z13
+	VMOVUPS 64(R8)(DI*4), Z14
+	VMOVUPS 128(R8)(DI*4), Z15
+	VMOVUPS 192(R8)(DI*4), Z16
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position4_4:
+	VPBROADCASTW (R11), Y17
+	VCVTPH2PS    Y17, Z17
+	VPMOVSXBW    (R9), Y18
+	VPSLLW       $0x07, Y18, Y18
+	VPANDD       Y0, Y18, Y18
+	VCVTPH2PS    Y18, Z18
+	VMULPS       Z17, Z18, Z18
+	VPMOVSXBW    16(R9), Y19
+	VPSLLW       $0x07, Y19, Y19
+	VPANDD       Y0, Y19, Y19
+	VCVTPH2PS    Y19, Z19
+	VMULPS       Z17, Z19, Z19
+	VPMOVSXBW    32(R9), Y20
+	VPSLLW       $0x07, Y20, Y20
+	VPANDD       Y0, Y20, Y20
+	VCVTPH2PS    Y20, Z20
+	VMULPS       Z17, Z20, Z20
+	VPMOVSXBW    48(R9), Y21
+	VPSLLW       $0x07, Y21, Y21
+	VPANDD       Y0, Y21, Y21
+	VCVTPH2PS    Y21, Z21
+	VMULPS       Z17, Z21, Z21
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z17
+	VFMADD231PS  Z18, Z17, Z1
+	VFMADD231PS  Z19, Z17, Z2
+	VFMADD231PS  Z20, Z17, Z3
+	VFMADD231PS  Z21, Z17, Z4
+	VBROADCASTSS 1088(R8), Z17
+	VFMADD231PS  Z18, Z17, Z5
+	VFMADD231PS  Z19, Z17, Z6
+	VFMADD231PS  Z20, Z17, Z7
+	VFMADD231PS  Z21, Z17, Z8
+	VBROADCASTSS 2176(R8), Z17
+	VFMADD231PS  Z18, Z17, Z9
+	VFMADD231PS  Z19, Z17, Z10
+	VFMADD231PS  Z20, Z17, Z11
+	VFMADD231PS  Z21, Z17, Z12
+	VBROADCASTSS 3264(R8), Z17
+	VFMADD231PS  Z18, Z17, Z13
+	VFMADD231PS  Z19, Z17, Z14
+	VFMADD231PS  Z20, Z17, Z15
+	VFMADD231PS  Z21, Z17, Z16
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000040, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position4_4
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	VMOVUPS      Z3, 128(R8)(DI*4)
+	VMOVUPS      Z4, 192(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z5, (R8)(DI*4)
+	VMOVUPS      Z6, 64(R8)(DI*4)
+	VMOVUPS      Z7, 128(R8)(DI*4)
+	VMOVUPS      Z8, 192(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z9, (R8)(DI*4)
+	VMOVUPS      Z10, 64(R8)(DI*4)
+	VMOVUPS      Z11, 128(R8)(DI*4)
+	VMOVUPS      Z12, 192(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z13, (R8)(DI*4)
+	VMOVUPS      Z14, 64(R8)(DI*4)
+	VMOVUPS      Z15, 128(R8)(DI*4)
+	VMOVUPS      Z16, 192(R8)(DI*4)
+	ADDQ         $0x00000040, DI
+	JMP          columns4_4
+
+narrower4_4:
+columns4_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x10
+	JLE     narrower4_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z3
+	VMOVUPS 64(R8)(DI*4), Z4
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z5
+	VMOVUPS 64(R8)(DI*4), Z6
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z7
+	VMOVUPS 64(R8)(DI*4), Z8
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position4_2:
+	VPBROADCASTW (R11), Y9
+	VCVTPH2PS    Y9, Z9
+	VPMOVSXBW    (R9), Y10
+	VPSLLW       $0x07, Y10, Y10
+	VPANDD       Y0, Y10, Y10
+	VCVTPH2PS    Y10, Z10
+	VMULPS       Z9, Z10, Z10
+	VPMOVSXBW    16(R9), Y11
+	VPSLLW       $0x07, Y11, Y11
+	VPANDD       Y0, Y11, Y11
+	VCVTPH2PS    Y11, Z11
+	VMULPS       Z9, Z11, Z11
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z10, Z9, Z1
+	VFMADD231PS  Z11, Z9, Z2
+	VBROADCASTSS 1088(R8), Z9
+	VFMADD231PS  Z10, Z9, Z3
+	VFMADD231PS  Z11, Z9, Z4
+	VBROADCASTSS 2176(R8), Z9
+	VFMADD231PS  Z10, Z9, Z5
+	VFMADD231PS  Z11, Z9, Z6
+	VBROADCASTSS 3264(R8), Z9
+	VFMADD231PS  Z10, Z9, Z7
+	VFMADD231PS  Z11, Z9, Z8
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000020, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position4_2
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z3, (R8)(DI*4)
+	VMOVUPS      Z4, 64(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z5, (R8)(DI*4)
+	VMOVUPS      Z6, 64(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z7, (R8)(DI*4)
+	VMOVUPS      Z8, 64(R8)(DI*4)
+	ADDQ         $0x00000020, DI
+	JMP          columns4_2
+
+narrower4_2:
+columns4_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower4_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z3
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z4
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position4_1:
+	VPBROADCASTW (R11), Y5
+	VCVTPH2PS    Y5, Z5
+	VPMOVSXBW    (R9), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPANDD       Y0, Y6, Y6
+	VCVTPH2PS    Y6, Z6
+	VMULPS       Z5, Z6, Z6
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS 1088(R8), Z5
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS 2176(R8), Z5
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS 3264(R8), Z5
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position4_1
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z2, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z3, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z4, (R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns4_1
+
+narrower4_1:
+	XORQ   SI, SI
+	ADDQ   $0x00001100, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000004, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000004, DX
+	JMP    rows4
+
+fewer4:
+rows2:
+	CMPQ DX, $0x02
+	JLT  fewer2
+	XORQ DI, DI
+
+columns2_4:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x30
+	JLE     narrower2_4
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	VMOVUPS 128(R8)(DI*4), Z3
+	VMOVUPS 192(R8)(DI*4), Z4
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z5
+	VMOVUPS 64(R8)(DI*4), Z6
+	VMOVUPS 128(R8)(DI*4), Z7
+	VMOVUPS 192(R8)(DI*4), Z8
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position2_4:
+	VPBROADCASTW (R11), Y9
+	VCVTPH2PS    Y9, Z9
+	VPMOVSXBW    (R9), Y10
+	VPSLLW       $0x07, Y10, Y10
+	VPANDD       Y0, Y10, Y10
+	VCVTPH2PS    Y10, Z10
+	VMULPS       Z9, Z10, Z10
+	VPMOVSXBW    16(R9), Y11
+	VPSLLW       $0x07, Y11, Y11
+	VPANDD       Y0, Y11, Y11
+	VCVTPH2PS    Y11, Z11
+	VMULPS       Z9, Z11, Z11
+	VPMOVSXBW    32(R9), Y12
+	VPSLLW       $0x07, Y12, Y12
+	VPANDD       Y0, Y12, Y12
+	VCVTPH2PS    Y12, Z12
+	VMULPS       Z9, Z12, Z12
+	VPMOVSXBW    48(R9), Y13
+	VPSLLW       $0x07, Y13, Y13
+	VPANDD       Y0, Y13, Y13
+	VCVTPH2PS    Y13, Z13
+	VMULPS       Z9, Z13, Z13
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z10, Z9, Z1
+	VFMADD231PS  Z11, Z9, Z2
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z13, Z9, Z4
+	VBROADCASTSS 1088(R8), Z9
+	VFMADD231PS  Z10, Z9, Z5
+	VFMADD231PS  Z11, Z9, Z6
+	VFMADD231PS  Z12, Z9, Z7
+	VFMADD231PS  Z13, Z9, Z8
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000040, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position2_4
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	VMOVUPS      Z3, 128(R8)(DI*4)
+	VMOVUPS      Z4, 192(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z5, (R8)(DI*4)
+	VMOVUPS      Z6, 64(R8)(DI*4)
+	VMOVUPS      Z7, 128(R8)(DI*4)
+	VMOVUPS      Z8, 192(R8)(DI*4)
+	ADDQ         $0x00000040, DI
+	JMP          columns2_4
+
+narrower2_4:
+columns2_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x10
+	JLE     narrower2_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z3
+	VMOVUPS 64(R8)(DI*4), Z4
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position2_2:
+	VPBROADCASTW (R11), Y5
+	VCVTPH2PS    Y5, Z5
+	VPMOVSXBW    (R9), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPANDD       Y0, Y6, Y6
+	VCVTPH2PS    Y6, Z6
+	VMULPS       Z5, Z6, Z6
+	VPMOVSXBW    16(R9), Y7
+	VPSLLW       $0x07, Y7, Y7
+	VPANDD       Y0, Y7, Y7
+	VCVTPH2PS    Y7, Z7
+	VMULPS       Z5, Z7, Z7
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z6, Z5, Z1
+	VFMADD231PS  Z7, Z5, Z2
+	VBROADCASTSS 1088(R8), Z5
+	VFMADD231PS  Z6, Z5, Z3
+	VFMADD231PS  Z7, Z5, Z4
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000020, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position2_2
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z3, (R8)(DI*4)
+	VMOVUPS      Z4, 64(R8)(DI*4)
+	ADDQ         $0x00000020, DI
+	JMP          columns2_2
+
+narrower2_2:
+columns2_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower2_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	ADDQ    sumStride+72(FP), R8
+	VMOVUPS (R8)(DI*4), Z2
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position2_1:
+	VPBROADCASTW (R11), Y3
+	VCVTPH2PS    Y3, Z3
+	VPMOVSXBW    (R9), Y4
+	VPSLLW       $0x07, Y4, Y4
+	VPANDD       Y0, Y4, Y4
+	VCVTPH2PS    Y4, Z4
+	VMULPS       Z3, Z4, Z4
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS 1088(R8), Z3
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position2_1
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	ADDQ         sumStride+72(FP), R8
+	VMOVUPS      Z2, (R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns2_1
+
+narrower2_1:
+	XORQ   SI, SI
+	ADDQ   $0x00000880, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000002, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000002, DX
+	JMP    rows2
+
+fewer2:
+rows1:
+	CMPQ DX, $0x01
+	JLT  fewer1
+	XORQ DI, DI
+
+columns1_4:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x30
+	JLE     narrower1_4
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	VMOVUPS 128(R8)(DI*4), Z3
+	VMOVUPS 192(R8)(DI*4), Z4
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position1_4:
+	VPBROADCASTW (R11), Y5
+	VCVTPH2PS    Y5, Z5
+	VPMOVSXBW    (R9), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPANDD       Y0, Y6, Y6
+	VCVTPH2PS    Y6, Z6
+	VMULPS       Z5, Z6, Z6
+	VPMOVSXBW    16(R9), Y7
+	VPSLLW       $0x07, Y7, Y7
+	VPANDD       Y0, Y7, Y7
+	VCVTPH2PS    Y7, Z7
+	VMULPS       Z5, Z7, Z7
+	VPMOVSXBW    32(R9), Y8
+	VPSLLW       $0x07, Y8, Y8
+	VPANDD       Y0, Y8, Y8
+	VCVTPH2PS    Y8, Z8
+	VMULPS       Z5, Z8, Z8
+	VPMOVSXBW    48(R9), Y9
+	VPSLLW       $0x07, Y9, Y9
+	VPANDD       Y0, Y9, Y9
+	VCVTPH2PS    Y9, Z9
+	VMULPS       Z5, Z9, Z9
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z6, Z5, Z1
+	VFMADD231PS  Z7, Z5, Z2
+	VFMADD231PS  Z8, Z5, Z3
+	VFMADD231PS  Z9, Z5, Z4
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000040, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position1_4
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	VMOVUPS      Z3, 128(R8)(DI*4)
+	VMOVUPS      Z4, 192(R8)(DI*4)
+	ADDQ         $0x00000040, DI
+	JMP          columns1_4
+
+narrower1_4:
+columns1_2:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x10
+	JLE     narrower1_2
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position1_2:
+	VPBROADCASTW (R11), Y3
+	VCVTPH2PS    Y3, Z3
+	VPMOVSXBW    (R9), Y4
+	VPSLLW       $0x07, Y4, Y4
+	VPANDD       Y0, Y4, Y4
+	VCVTPH2PS    Y4, Z4
+	VMULPS       Z3, Z4, Z4
+	VPMOVSXBW    16(R9), Y5
+	VPSLLW       $0x07, Y5, Y5
+	VPANDD       Y0, Y5, Y5
+	VCVTPH2PS    Y5, Z5
+	VMULPS       Z3, Z5, Z5
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z4, Z3, Z1
+	VFMADD231PS  Z5, Z3, Z2
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000020, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position1_2
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	VMOVUPS      Z2, 64(R8)(DI*4)
+	ADDQ         $0x00000020, DI
+	JMP          columns1_2
+
+narrower1_2:
+columns1_1:
+	MOVQ    dim+40(FP), R8
+	SUBQ    DI, R8
+	CMPQ    R8, $0x00
+	JLE     narrower1_1
+	MOVQ    AX, R8
+	VMOVUPS (R8)(DI*4), Z1
+	MOVQ    CX, R8
+	MOVQ    v+16(FP), R9
+	MOVQ    n+56(FP), R10
+	LEAQ    (R9)(DI*1), R9
+	MOVQ    scales+24(FP), R11
+
+position1_1:
+	VPBROADCASTW (R11), Y2
+	VCVTPH2PS    Y2, Z2
+	VPMOVSXBW    (R9), Y3
+	VPSLLW       $0x07, Y3, Y3
+	VPANDD       Y0, Y3, Y3
+	VCVTPH2PS    Y3, Z3
+	VMULPS       Z2, Z3, Z3
+	PREFETCHT1   (BX)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         $0x04, R8
+	ADDQ         stride+48(FP), R9
+	ADDQ         $0x02, R11
+	IMUL3Q       $0x00000010, SI, R12
+	ADDQ         R12, BX
+	DECQ         R10
+	JNZ          position1_1
+	MOVQ         AX, R8
+	VMOVUPS      Z1, (R8)(DI*4)
+	ADDQ         $0x00000010, DI
+	JMP          columns1_1
+
+narrower1_1:
+	XORQ   SI, SI
+	ADDQ   $0x00000440, CX
+	MOVQ   sumStride+72(FP), DI
+	IMUL3Q $0x00000001, DI, DI
+	ADDQ   DI, AX
+	SUBQ   $0x00000001, DX
+	JMP    rows1
+
+fewer1:
+	VZEROUPPER
+	RET
+
 // func softWeightsAVX512(score *float32, n int, rows int, top *float32, total *float32)
 // Requires: AVX, AVX512F, AVX512VL
 TEXT ·softWeightsAVX512(SB), NOSPLIT, $0-40
@@ -5018,22 +6840,22 @@ TEXT ·softWeightsAVX512(SB), NOSPLIT, $0-40
 	MOVQ            rows+16(FP), CX
 	MOVQ            top+24(FP), DX
 	MOVQ            total+32(FP), BX
-	VBROADCASTI32X4 pattern0<>+0(SB), Z0
-	VBROADCASTI32X4 pattern1<>+0(SB), Z1
-	VBROADCASTI32X4 pattern2<>+0(SB), Z2
-	VBROADCASTI32X4 pattern3<>+0(SB), Z3
-	VBROADCASTI32X4 pattern4<>+0(SB), Z4
-	VBROADCASTI32X4 pattern5<>+0(SB), Z5
-	VBROADCASTI32X4 pattern6<>+0(SB), Z6
-	VBROADCASTI32X4 pattern7<>+0(SB), Z7
-	VBROADCASTI32X4 pattern8<>+0(SB), Z8
-	VBROADCASTI32X4 pattern9<>+0(SB), Z9
-	VBROADCASTI32X4 pattern10<>+0(SB), Z10
+	VBROADCASTI32X4 pattern1<>+0(SB), Z0
+	VBROADCASTI32X4 pattern2<>+0(SB), Z1
+	VBROADCASTI32X4 pattern3<>+0(SB), Z2
+	VBROADCASTI32X4 pattern4<>+0(SB), Z3
+	VBROADCASTI32X4 pattern5<>+0(SB), Z4
+	VBROADCASTI32X4 pattern6<>+0(SB), Z5
+	VBROADCASTI32X4 pattern7<>+0(SB), Z6
+	VBROADCASTI32X4 pattern8<>+0(SB), Z7
+	VBROADCASTI32X4 pattern9<>+0(SB), Z8
+	VBROADCASTI32X4 pattern10<>+0(SB), Z9
+	VBROADCASTI32X4 pattern11<>+0(SB), Z10
 
 rows:
 	MOVQ         AX, SI
 	MOVQ         n+8(FP), DI
-	VBROADCASTSS pattern12<>+0(SB), Z11
+	VBROADCASTSS pattern13<>+0(SB), Z11
 
 largest:
 	VMAXPS        (SI), Z11, Z11

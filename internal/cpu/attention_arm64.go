@@ -4,9 +4,10 @@ import "github.com/realizar/realizar/tensor"
 
 var attentionNEON = attentionKernels{
 	caches: map[tensor.DType]cacheKernels{
-		tensor.F32:  assembled(4, scoresF32NEON, weightedF32NEON),
-		tensor.F16:  assembled(2, scoresF16NEON, weightedF16NEON),
-		tensor.Q8_0: assembled(1, scoresQ8NEON, weightedQ8NEON),
+		tensor.F32:     assembled(4, scoresF32NEON, weightedF32NEON),
+		tensor.F16:     assembled(2, scoresF16NEON, weightedF16NEON),
+		tensor.Q8_0:    assembled(1, scoresQ8NEON, weightedQ8NEON),
+		tensor.F8_E4M3: assembled(1, scoresF8NEON, weightedF8NEON),
 	},
 	softWeights: func(score []float32, n, rows int, top, total []float32) {
 		softWeightsNEON(&score[0], n, rows, &top[0], &total[0])

@@ -39,6 +39,10 @@
 #define BYTES(d, e) SXTLHS(d, e); SXTL2HS(e, e); SCVTF4(d, d); SCVTF4(e, e)
 #define LOADQ8x8 LDD(1, 7, 0); SXTLBH(1, 1); BYTES(0, 1)
 #define LOADQ8x16 LDQ(3, 7, 0); SXTLBH(1, 3); SXTL2BH(3, 3); BYTES(0, 1); BYTES(2, 3)
+// The exponent and the mantissa of an E4M3 number are moved to those of a float16. Its largest bit
+// of the exponent is a copy of the sign, and becomes 0.
+#define LOADF8x8 LDD(1, 7, 0); SSHLLBH(1, 1, 7); CLEAR14(1); HALVES(0, 1)
+#define LOADF8x16 LDQ(3, 7, 0); SSHLLBH(1, 3, 7); SSHLL2BH(3, 3, 7); CLEAR14(1); CLEAR14(3); HALVES(0, 1); HALVES(2, 3)
 
 // Scores. Positions are lanes.
 //
@@ -75,7 +79,8 @@
 	STQ(SUM(row, n, 3), 10, STRIDE*(row)+48)
 
 // SCALES begins 32 elements of the head, SCALED scales the keys, and MORE goes on
-// while there are elements. Only the keys of Q8_0 have scales.
+// while there are elements. Only the keys of Q8_0 and F8_E4M3 have scales, in F8_E4M3
+// one for all elements.
 #define SCALES8 LDQ(5, 8, 0); HALVES(4, 5); ADD R13<<1, R8
 #define SCALES16 LDQ(5, 8, 0); LDQ(7, 8, 16); HALVES(4, 5); HALVES(6, 7); ADD R13<<1, R8
 #define SCALED8 FMUL4(0, 0, 4); FMUL4(1, 1, 5)
@@ -179,9 +184,10 @@ none: \
 #define SCALEDWEIGHT(row, n) WEIGHT(row, n); FMULLANE(4+(row), 4+(row), 8, 0)
 #define WEIGHTED(row, n) PRODUCTS4(row, n, 4+(row), 0)
 
-// SCALE is the values' scale, of which a row of v has one for 32 bytes. NEXTSCALE goes
-// on to the next of these where their second half is done.
+// SCALE is the values' scale, of which a row of v has one for 32 bytes, or with ONESCALE
+// one. NEXTSCALE goes on to the next of these where their second half is done.
 #define SCALE LDH(8, 8, 0); FCVTLHS(8, 8); ADD R13>>4, R8
+#define ONESCALE LDH(8, 8, 0); FCVTLHS(8, 8); ADD $2, R8
 #define NEXTSCALE AND $16, R5, R6; EOR $16, R6; ADD R6>>3, R4
 
 // BLOCKWEIGHTED does as many blocks of so many rows, 1<<log of them, as there are.
@@ -256,6 +262,10 @@ TEXT ·scoresF16NEON(SB), NOSPLIT, $0-80
 TEXT ·scoresQ8NEON(SB), NOSPLIT, $0-80
 	SCORES(1, SCALES8, SCALES16, LOADQ8x8, LOADQ8x16, SCALED8, SCALED16, MORESCALED)
 
+// func scoresF8NEON(score, q *float32, k, scales, next *byte, dim, stride, n, rows, qStride int)
+TEXT ·scoresF8NEON(SB), NOSPLIT, $0-80
+	SCORES(1, SCALES8, SCALES16, LOADF8x8, LOADF8x16, SCALED8, SCALED16, MORE)
+
 // func weightedF32NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
 TEXT ·weightedF32NEON(SB), NOSPLIT, $0-80
 	ADDWEIGHTED(4, LOADF32x16, NONE, WEIGHT, NONE)
@@ -267,6 +277,10 @@ TEXT ·weightedF16NEON(SB), NOSPLIT, $0-80
 // func weightedQ8NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
 TEXT ·weightedQ8NEON(SB), NOSPLIT, $0-80
 	ADDWEIGHTED(1, LOADQ8x16, SCALE, SCALEDWEIGHT, NEXTSCALE)
+
+// func weightedF8NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
+TEXT ·weightedF8NEON(SB), NOSPLIT, $0-80
+	ADDWEIGHTED(1, LOADF8x16, ONESCALE, SCALEDWEIGHT, NONE)
 
 // func softWeightsNEON(score *float32, n, rows int, top, total *float32)
 TEXT ·softWeightsNEON(SB), NOSPLIT, $0-40

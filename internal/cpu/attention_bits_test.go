@@ -161,6 +161,8 @@ func TestCacheOverflow(t *testing.T) {
 		{tensor.F16, 65504, false}, {tensor.F16, -65519, false}, {tensor.F16, 65520, true}, {tensor.F16, -1e9, true},
 		{tensor.F16, float32(math.Inf(1)), false}, {tensor.F16, float32(math.NaN()), false},
 		{tensor.Q8_0, 8e6, false}, {tensor.Q8_0, -9e6, true}, {tensor.Q8_0, float32(math.Inf(-1)), false}, {tensor.Q8_0, float32(math.NaN()), false},
+		{tensor.F8_E4M3, 57344, false}, {tensor.F8_E4M3, -57376, true}, {tensor.F8_E4M3, 3e38, true},
+		{tensor.F8_E4M3, float32(math.Inf(1)), false}, {tensor.F8_E4M3, float32(math.NaN()), false},
 		{tensor.F32, 3e38, false},
 	} {
 		for in := 1; in <= 2; in++ {
@@ -199,23 +201,28 @@ func TestQuantizeHead(t *testing.T) {
 }
 
 func TestCacheMustFit(t *testing.T) {
-	a := plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 48, Scale: 1}
-	p, err := plan.Build(func(b *plan.Builder) {
-		x := b.Embed(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{1, 48}, Data: make([]byte, 4*48)})
-		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 48, ValueDim: 48})
-		y := b.Pick(b.Attention(x, x, x, nil, st, a))
-		b.Output(y, y)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d, fits := range map[tensor.DType]bool{tensor.F32: true, tensor.F16: true, tensor.Q8_0: false, tensor.Q4_0: false, tensor.BF16: false} {
-		exe, err := New(1).Compile(context.Background(), p, plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{1}, Cache: d}, nil)
-		if (err == nil) != fits {
-			t.Errorf("heads of 48 in an %v cache: %v", d, err)
+	for dim, fitting := range map[int][]tensor.DType{
+		24: {tensor.F32, tensor.F16},
+		48: {tensor.F32, tensor.F16, tensor.F8_E4M3},
+		64: {tensor.F32, tensor.F16, tensor.F8_E4M3, tensor.Q8_0},
+	} {
+		p, err := plan.Build(func(b *plan.Builder) {
+			x := b.Embed(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{1, dim}, Data: make([]byte, 4*dim)})
+			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: dim, ValueDim: dim})
+			y := b.Pick(b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 1}))
+			b.Output(y, y)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err == nil {
-			_ = exe.Close()
+		for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.F8_E4M3, tensor.F8_E5M2, tensor.Q4_0, tensor.BF16} {
+			exe, err := New(1).Compile(context.Background(), p, plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{1}, Cache: d}, nil)
+			if (err == nil) != slices.Contains(fitting, d) {
+				t.Errorf("heads of %d in an %v cache: %v", dim, d, err)
+			}
+			if err == nil {
+				_ = exe.Close()
+			}
 		}
 	}
 }

@@ -51,9 +51,10 @@ type cacheKernels struct {
 
 var attentionGeneric = attentionKernels{
 	caches: map[tensor.DType]cacheKernels{
-		tensor.F32:  genericCache(loadFloats),
-		tensor.F16:  genericCache(loadHalves),
-		tensor.Q8_0: {scores: scoresScaled, weighted: weightedScaled},
+		tensor.F32:     genericCache(loadFloats),
+		tensor.F16:     genericCache(loadHalves),
+		tensor.Q8_0:    {scores: scoresScaled, weighted: weightedScaled},
+		tensor.F8_E4M3: {scores: scoresWhole, weighted: weightedWhole},
 	},
 	softWeights: softWeights,
 	blend: func(y, x []float32, a, b float32) {
@@ -100,6 +101,25 @@ func loadHalves(y []float32, numbers []byte, at int) {
 func loadBytes(y []float32, numbers []byte, at int) {
 	for i, c := range words[int8](numbers)[at:][:len(y)] {
 		y[i] = float32(c)
+	}
+}
+
+// halfOfE4M3 returns a 256th of an E4M3 number: the float16 with its sign, exponent and mantissa.
+// NaN, which caches do not contain, becomes another number.
+func halfOfE4M3(code byte) float32 {
+	return tensor.F16ToF32(uint16(code&0x80)<<8 | uint16(code&0x7f)<<7)
+}
+
+var halvesOfE4M3 = func() (values [256]float32) {
+	for code := range values {
+		values[code] = halfOfE4M3(byte(code))
+	}
+	return values
+}()
+
+func loadE4M3(y []float32, numbers []byte, at int) {
+	for i, c := range numbers[at:][:len(y)] {
+		y[i] = halvesOfE4M3[c]
 	}
 }
 
@@ -182,6 +202,37 @@ func weightedScaled(sum, weight []float32, rows, width int, v *stretch, dim int)
 				part[i] *= scale
 			}
 			addWeighted(sum[lo:], weight[p:], rows, width, part)
+		}
+	}
+}
+
+// scoresWhole and weightedWhole are for one scale for each key and value.
+func scoresWhole(score, q []float32, rows, qWidth int, k *stretch, dim int) {
+	productsOfE4M3.scores(score, q, rows, qWidth, k, dim)
+	var scaling [contextSegment]float32
+	scale := scaling[:k.n]
+	loadHalves(scale, k.scales, 0)
+	for r := range rows {
+		row := score[r*scoreStride:][:k.n]
+		for i, by := range scale {
+			row[i] *= by
+		}
+	}
+}
+
+var productsOfE4M3 = genericCache(loadE4M3)
+
+func weightedWhole(sum, weight []float32, rows, width int, v *stretch, dim int) {
+	var buf [contextSegment]float32
+	for lo := 0; lo < dim; lo += len(buf) {
+		value := buf[:min(len(buf), dim-lo)]
+		for p := range v.n {
+			loadE4M3(value, v.numbers, p*v.width+lo)
+			by := tensor.F16ToF32(words[uint16](v.scales)[p])
+			for i := range value {
+				value[i] *= by
+			}
+			addWeighted(sum[lo:], weight[p:], rows, width, value)
 		}
 	}
 }

@@ -37,8 +37,17 @@ func (j *attentionJob) rowOfStretch(d *attentionDesk, x []float32, i int) {
 type rowLoader func(x []float32, s *stretch, p int, block []byte)
 
 // rowLoader returns the tier's loader of rows of a cache of dtype d. The rows of a Q8_0 cache get
-// the layout of a file's first.
+// the layout of a file's first; those of an F8_E4M3 cache are values with a weight of 1.
 func (t *tier) rowLoader(d tensor.DType) rowLoader {
+	if d == tensor.F8_E4M3 {
+		add, weight := t.attention.caches[d].weighted, []float32{1}
+		return func(x []float32, s *stretch, p int, _ []byte) {
+			clear(x)
+			row := stretch{numbers: s.numbers[p*s.width:], scales: s.scales[2*p:], n: 1, width: s.width}
+			row.next = row.numbers
+			add(x, weight, 1, len(x), &row, len(x))
+		}
+	}
 	convert := t.dequantizer(d)
 	if d != tensor.Q8_0 {
 		size := d.BlockBytes()

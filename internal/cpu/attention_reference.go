@@ -95,7 +95,8 @@ func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionA
 }
 
 // halves returns the bounds for products in which a correct executor rounds to f16, unless the
-// cache is float32: the queries, the weights and, with a Q8_0 cache, each number times its scale.
+// cache is float32: the queries, the weights and, with a Q8_0 or F8_E4M3 cache, each number times its
+// scale.
 // query, weights and values are fractions of the root of the terms' squares; steps is in steps of
 // queries.
 func (s *headContext) halves() (query, weights, values, steps float64) {
@@ -122,11 +123,16 @@ func absDot(x, y []float32) (sum float64) {
 // stored in a cache of dtype d: one step, because a value that was rotated in float32 may round in
 // the other direction.
 func storedErrors(dst []float64, x []float32, d tensor.DType) {
+	// The step of subnormal numbers of F8_E4M3 is 2^-9 units, and a unit is less than 1/224 of the
+	// largest number. A rotated number may have made it twice as large.
+	subnormal := 2 * 0x1p-9 / 224 * largest(x)
 	for lo := 0; lo < len(x); lo += cacheBlock {
 		block := x[lo:min(len(x), lo+cacheBlock)]
 		step := largest(block) / 127
 		for i, v := range block {
 			switch d {
+			case tensor.F8_E4M3:
+				step = max(math.Abs(float64(v))/(1<<3), subnormal)
 			case tensor.F16:
 				step = math.Abs(float64(v)) / (1 << 10)
 			case tensor.F32:

@@ -46,6 +46,20 @@ func scoresQ8AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte,
 //go:noescape
 func weightedQ8AVX2(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
 
+// scoresF8AVX2 sets score [rows, n] to the products of queries and keys.
+// q is [dim, rows], its rows qStride bytes apart, k is [dim, n], its rows stride bytes apart; sums run over dim in ascending order.
+// n is rounded up to whole registers, in what is read and written. What lies from next on is fetched ahead.
+//
+//go:noescape
+func scoresF8AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
+
+// weightedF8AVX2 adds to sum [rows, dim] the n values v [n, dim] by their weights [rows, n], in ascending order.
+// Rows of v lie stride bytes apart, those of sum sumStride bytes; dim is rounded up to whole registers, in what is read and written.
+// What lies from next on is fetched ahead.
+//
+//go:noescape
+func weightedF8AVX2(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
+
 // softWeightsAVX2 replaces each of rows rows of n scores by exp(score - top), top being the row's largest,
 // and sets total to their sum. n is a positive multiple of 16.
 //
@@ -103,6 +117,20 @@ func scoresQ8AVX512(score *float32, q *float32, k *byte, scales *byte, next *byt
 //
 //go:noescape
 func weightedQ8AVX512(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
+
+// scoresF8AVX512 sets score [rows, n] to the products of queries and keys.
+// q is [dim, rows], its rows qStride bytes apart, k is [dim, n], its rows stride bytes apart; sums run over dim in ascending order.
+// n is rounded up to whole registers, in what is read and written. What lies from next on is fetched ahead.
+//
+//go:noescape
+func scoresF8AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
+
+// weightedF8AVX512 adds to sum [rows, dim] the n values v [n, dim] by their weights [rows, n], in ascending order.
+// Rows of v lie stride bytes apart, those of sum sumStride bytes; dim is rounded up to whole registers, in what is read and written.
+// What lies from next on is fetched ahead.
+//
+//go:noescape
+func weightedF8AVX512(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
 
 // softWeightsAVX512 replaces each of rows rows of n scores by exp(score - top), top being the row's largest,
 // and sets total to their sum. n is a positive multiple of 16.

@@ -1,6 +1,6 @@
 package cpu
 
-// scoresF32NEON and the next two set score [rows, n] to the products of queries and keys. q is
+// scoresF32NEON and the next three set score [rows, n] to the products of queries and keys. q is
 // [dim, rows] with rows qStride bytes apart, k is [dim, n] with rows stride bytes apart. Sums run
 // over dim in ascending order. n is rounded up to a multiple of 16 for reads and writes. They
 // prefetch data from next on.
@@ -14,7 +14,10 @@ func scoresF16NEON(score, q *float32, k, scales, next *byte, dim, stride, n, row
 //go:noescape
 func scoresQ8NEON(score, q *float32, k, scales, next *byte, dim, stride, n, rows, qStride int)
 
-// weightedF32NEON and the next two add to sum [rows, dim] the n values v [n, dim] times their
+//go:noescape
+func scoresF8NEON(score, q *float32, k, scales, next *byte, dim, stride, n, rows, qStride int)
+
+// weightedF32NEON and the next three add to sum [rows, dim] the n values v [n, dim] times their
 // weights [rows, n], in ascending order. Rows of v are stride bytes apart, those of sum sumStride
 // bytes. dim is rounded up to a multiple of 16 for reads and writes. They prefetch data from next
 // on.
@@ -27,6 +30,9 @@ func weightedF16NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n
 
 //go:noescape
 func weightedQ8NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
+
+//go:noescape
+func weightedF8NEON(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
 
 // softWeightsNEON replaces each of rows rows of n scores by exp(score - top), where top is the
 // row's largest score, and sets total to their sum. n is a positive multiple of 16.

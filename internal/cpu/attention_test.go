@@ -16,15 +16,15 @@ import (
 func guardedFloats(t testing.TB, n int) []float32 { return words[float32](guarded(t, 4*n)) }
 
 // cacheMatrix is a random matrix in the layout of a cache, with numbers and scales followed by
-// memory that must not be read, and in float64. 32 numbers along the head share a scale: down a
-// column of keys, along a row of values.
+// memory that must not be read, and in float64. Numbers along the head share a scale, 32 or with
+// F8_E4M3 all: down a column of keys, along a row of values.
 type cacheMatrix struct {
 	stretch
 	value func(row, col int) float64
 }
 
 func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, width int, keys bool) cacheMatrix {
-	size := map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2, tensor.Q8_0: 1}[d]
+	size := map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2, tensor.Q8_0: 1, tensor.F8_E4M3: 1}[d]
 	n := (rows-1)*width + cols
 	m := cacheMatrix{stretch: stretch{numbers: guarded(t, n*size+pageSlack), width: width}}
 	m.next = m.numbers
@@ -36,16 +36,26 @@ func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, wi
 			words[uint16](m.numbers)[i] = tensor.F32ToF16(float32(v))
 		default:
 			m.numbers[i] = byte(rng.Uint32())
+			if d == tensor.F8_E4M3 && m.numbers[i]&0x7f == 0x7f {
+				m.numbers[i]-- // caches have no NaN
+			}
 		}
 	}
-	if d == tensor.Q8_0 {
-		scales := (rows-1)*width/cacheBlock + cols/cacheBlock
+	if scales := map[tensor.DType][2]int{
+		tensor.Q8_0:    {(rows-1)*width/cacheBlock + cols/cacheBlock, (rows/cacheBlock-1)*width + cols},
+		tensor.F8_E4M3: {rows, cols},
+	}[d]; scales != [2]int{} {
+		n := scales[0] // of values
 		if keys {
-			scales = (rows/cacheBlock-1)*width + cols
+			n = scales[1]
 		}
-		m.scales = guarded(t, 2*scales+pageSlack)
-		for i := range scales {
-			words[uint16](m.scales)[i] = tensor.F32ToF16(float32(rng.Float64() / 127))
+		m.scales = guarded(t, 2*n+pageSlack)
+		for i := range n {
+			scale := float32(rng.Float64() / 127)
+			if d == tensor.F8_E4M3 {
+				scale = float32(math.Exp2(float64(-rng.IntN(20))))
+			}
+			words[uint16](m.scales)[i] = tensor.F32ToF16(scale)
 		}
 	}
 	m.value = func(row, col int) float64 {
@@ -55,6 +65,16 @@ func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, wi
 			return float64(words[float32](m.numbers)[i])
 		case tensor.F16:
 			return float64(tensor.F16ToF32(words[uint16](m.numbers)[i]))
+		case tensor.F8_E4M3:
+			at := row
+			if keys {
+				at = col
+			}
+			var v [1]float32
+			if err := tensor.Dequantize(d, v[:], m.numbers[i:i+1]); err != nil {
+				t.Fatal(err)
+			}
+			return float64(v[0]) / 256 * float64(tensor.F16ToF32(words[uint16](m.scales)[at]))
 		}
 		at := i / cacheBlock
 		if keys {
@@ -73,7 +93,7 @@ func nearTo(t *testing.T, what func() string, got float32, want, tol float64) {
 	}
 }
 
-var cacheTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0}
+var cacheTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.F8_E4M3}
 
 func eachTier(t *testing.T, f func(t *testing.T, tr tier)) {
 	for _, tr := range tiers() {
@@ -84,8 +104,8 @@ func eachTier(t *testing.T, f func(t *testing.T, tr tier)) {
 func TestScores(t *testing.T) {
 	eachTier(t, func(t *testing.T, tr tier) {
 		for _, d := range cacheTypes {
-			for _, dim := range []int{1, 3, 32, 64, 96} {
-				if d == tensor.Q8_0 && dim%cacheBlock != 0 {
+			for _, dim := range []int{1, 3, 32, 48, 64, 96} {
+				if dim%plan.HeadUnit(d) != 0 {
 					continue
 				}
 				for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 24, 25, 31, 32, 33, 48, 64, 255, 256} {
@@ -121,7 +141,7 @@ func TestWeighted(t *testing.T) {
 	eachTier(t, func(t *testing.T, tr tier) {
 		for _, d := range cacheTypes {
 			for _, dim := range []int{1, 5, 8, 12, 16, 17, 32, 33, 48, 64, 80, 96, 128, 160, 256, 288, 300} {
-				if d == tensor.Q8_0 && dim%cacheBlock != 0 {
+				if dim%plan.HeadUnit(d) != 0 {
 					continue
 				}
 				for _, n := range []int{1, 2, 16, 31, 256} {
@@ -442,16 +462,11 @@ func benchmarkShape(b *testing.B, attr plan.AttentionAttr, tokens, end, layers i
 					lim := plan.Limits{Tokens: tokens, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{(end + 31) / 32}, Cache: d}
 					r := newAttentionRig(b, tr, threads, layers, a, lim)
 					r.set(tokens, end)
-					bytes, products := 0, 0
+					products := 0
 					for i := range tokens {
 						products += (end - i) * a.Heads * (a.HeadDim + a.Values())
 					}
-					if bytes = end * r.pools[0].state.Width(); d == tensor.Q8_0 {
-						bytes = bytes * 34 / 32
-					} else {
-						bytes *= map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2}[d]
-					}
-					b.SetBytes(int64(bytes))
+					b.SetBytes(int64(end * r.pools[0].state.RowBytes(d)))
 					b.ReportAllocs()
 					b.ResetTimer()
 					for i := range b.N {

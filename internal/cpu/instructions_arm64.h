@@ -68,6 +68,11 @@
 #define SXTLHS(d, n) WORD $(0x0f10a400 | (n)<<5 | (d))
 #define SXTL2BH(d, n) WORD $(0x4f08a400 | (n)<<5 | (d))
 #define SXTL2HS(d, n) WORD $(0x4f10a400 | (n)<<5 | (d))
+// SSHLLBH widens the lower bytes to 16 bits, with signs, and shifts them to the left; SSHLL2BH the
+// upper ones. CLEAR14 clears bit 14 of all 16-bit words.
+#define SSHLLBH(d, n, by) WORD $(0x0f00a400 | (8+(by))<<16 | (n)<<5 | (d))
+#define SSHLL2BH(d, n, by) WORD $(0x4f00a400 | (8+(by))<<16 | (n)<<5 | (d))
+#define CLEAR14(d) WORD $(0x6f02b400 | (d))
 // UXTL2HS widens the upper 16 bits to 32. SHLLHS and SHLL2HS have these as the upper
 // halves of 32.
 #define UXTL2HS(d, n) WORD $(0x6f10a400 | (n)<<5 | (d))

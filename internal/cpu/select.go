@@ -59,11 +59,7 @@ func (selection) spaces() []*space { return []*space{selectWork} }
 func (selection) moved(e *executable, n *plan.Node) int {
 	group := e.p.Groups[e.p.States[n.State].Group]
 	rows := (e.batch.Attended(group) + len(e.batch.Tokens)) / max(1, n.Attr.(plan.SelectAttr).Every)
-	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * rows)
-	if err != nil {
-		return 0
-	}
-	return size
+	return e.p.States[n.State].RowBytes(e.lim.Cache) * rows
 }
 
 // begin stores the step's keys and decides whether segments are work items: if there is a row of

@@ -72,14 +72,16 @@ func attentionBits(t *testing.T, b *Backend) {
 		{plan.AttentionAttr{Heads: 7, KVHeads: 1, HeadDim: 128, Scale: 0.09, Window: 300, Softcap: 20}, false},
 		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 40}, true},
 		{plan.AttentionAttr{Heads: 3, KVHeads: 3, HeadDim: 64, Scale: 0.125, Window: 256}, false},
+		{plan.AttentionAttr{Heads: 16, KVHeads: 8, HeadDim: 128, Scale: 0.09}, true},
+		{plan.AttentionAttr{Heads: 8, KVHeads: 8, HeadDim: 64, Scale: 0.125, Window: 300}, false},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 96, Scale: 0.1}, false},
 		{plan.AttentionAttr{Heads: 20, KVHeads: 2, HeadDim: 32, Scale: 0.2, Window: 270}, true},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 256, Scale: 0.06, Softcap: 30}, false},
 		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, false},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 80, Scale: 0.11, Window: 100}, false},
 	} {
-		for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
-			if cache == tensor.Q8_0 && c.attr.HeadDim%32 != 0 {
+		for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E4M3} {
+			if c.attr.HeadDim%plan.HeadUnit(cache) != 0 {
 				continue
 			}
 			p := attentionOnly(t, c.attr, c.sinks)
@@ -111,6 +113,7 @@ func attentionBits(t *testing.T, b *Backend) {
 					}
 				}
 			}
+			decodesAmongMany(r, s, want, name)
 			if err := r.x.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -118,10 +121,29 @@ func attentionBits(t *testing.T, b *Backend) {
 	}
 }
 
+// decodesAmongMany decodes s, whose logits are want, in a batch of 64 sequences of unlike lengths.
+func decodesAmongMany(r *reader, s *text, want [][]float32, name func(what string, n int) string) {
+	var all []portion
+	for i := range 63 {
+		o := attentionText(4+i%60, len(s.ids))
+		o.number = 1 + i
+		r.feed(portion{o, 1 + i*97%(len(s.ids)-100), 0})
+		all = append(all, portion{o, 1, 0})
+	}
+	for _, begin := range []int{1, 31, 120, 250, 505} {
+		s.fed = 0
+		r.feed(portion{s, begin, 0})
+		for range 12 {
+			batch := slices.Insert(slices.Clone(all), 40, portion{s, 1, plan.WantLogits})
+			sameLogits(r.t, name("among 63 others, token", s.fed), r.feed(batch...)[40:41], want[s.fed-1:s.fed])
+		}
+	}
+}
+
 // TestGPUAttentionRate logs the time of attention in a layer.
 func TestGPUAttentionRate(t *testing.T) {
 	b := openGPU(t, Options{})
-	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
+	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E4M3} {
 		for _, headDim := range []int{64, 128} {
 			a := plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: headDim, Scale: 0.1}
 			r := attentionReader(t, b, attentionOnly(t, a, false), cache, 4096)
@@ -169,7 +191,7 @@ func TestGPUAttentionRate(t *testing.T) {
 func TestGPUAttentionSteps(t *testing.T) {
 	b := openGPU(t, Options{})
 	const layers, width, context = 8, 512, 4096
-	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
+	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E4M3} {
 		for _, headDim := range []int{64, 128} {
 			rng := newRand()
 			freqs := make([]float64, headDim/2)

@@ -162,7 +162,7 @@ func TestBrokenKernels(t *testing.T) {
 func TestChecks(t *testing.T) {
 	b := openGPU(t, Options{})
 	eachModel(t, func(t *testing.T, p *plan.Program) {
-		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}, {Cache: tensor.Q8_0, Activations: tensor.F16}, {Cache: tensor.F32}} {
+		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}, {Cache: tensor.Q8_0, Activations: tensor.F16}, {Cache: tensor.F8_E4M3, Activations: tensor.F16}, {Cache: tensor.F32}} {
 			found := map[string]float64{}
 			a := newAnswer(t, check.Wrap(b, checks(5, func(nodes []*plan.Node, drift float64) {
 				n := nodes[len(nodes)-1]

@@ -243,7 +243,7 @@ func TestKernels(t *testing.T) {
 				}
 			}
 			for _, p := range heads {
-				for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+				for _, cache := range plantest.Caches {
 					use(p, plan.Limits{Cache: cache})
 				}
 			}

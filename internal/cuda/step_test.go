@@ -93,7 +93,7 @@ func TestStatePages(t *testing.T) {
 
 func statePages(t *testing.T, p *plan.Program) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
-	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+	for _, cache := range plantest.Caches {
 		lim := plantest.LimitsFor(p, 8, 3, testContext, testPageTokens, plan.Limits{Cache: cache})
 		e := compiled(t, b, p, lim)
 		for g := range p.Groups {

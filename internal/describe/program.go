@@ -97,8 +97,7 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 		if chosen[i] > 0 {
 			seen = min(seen, chosen[i])
 		}
-		format := s.Format(cache)
-		total += max(1, readers[i]) * int64(seen) * int64(s.Width()/format.BlockLen()) * int64(format.BlockBytes())
+		total += max(1, readers[i]) * int64(seen) * int64(s.RowBytes(cache))
 	}
 	return total
 }

@@ -237,6 +237,7 @@ func TestAnswersAreTheModels(t *testing.T) {
 		{Cache: tensor.F32},
 		{Cache: tensor.F16, Host: 64 << 20},
 		{Cache: tensor.Q8_0, Host: 1 << 20},
+		{Cache: tensor.F8_E4M3, Host: 1 << 20},
 	} {
 		c.Context, c.Parallel, c.States = 500, 6, 1
 		t.Run(c.Cache.String(), func(t *testing.T) {

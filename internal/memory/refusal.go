@@ -39,7 +39,7 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 var smallerCaches = []struct {
 	name  string
 	dtype tensor.DType
-}{{"f16", tensor.F16}, {"q8", tensor.Q8_0}}
+}{{"f16", tensor.F16}, {"q8", tensor.Q8_0}, {"f8", tensor.F8_E4M3}}
 
 // ways returns the options with which c would fit, each alone.
 func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
@@ -64,7 +64,7 @@ func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	for _, cache := range smallerCaches {
 		other := c
 		other.Cache = cache.dtype
-		if other.Cache.BlockBytes()*c.Cache.BlockLen() < c.Cache.BlockBytes()*other.Cache.BlockLen() && p.Program.MisfitHead(cache.dtype) == 0 && fits(other, asked) {
+		if p.Program.MisfitHead(cache.dtype) == 0 && p.Program.RowBytes(cache.dtype) < p.Program.RowBytes(c.Cache) && fits(other, asked) {
 			ways = append(ways, "a cache of "+cache.name)
 			break
 		}

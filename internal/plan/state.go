@@ -117,6 +117,34 @@ func (s State) Format(cache tensor.DType) tensor.DType {
 	return cache
 }
 
+// RowBytes returns the size of a row of s in bytes with a cache of format cache.
+func (s State) RowBytes(cache tensor.DType) int {
+	format := s.Format(cache)
+	return s.Width()/format.BlockLen()*format.BlockBytes() + s.scaleBytes(cache)
+}
+
+// scaleBytes returns the size of the scales of a row that the format's blocks do not contain: a
+// float16 for each key and each value of a head in F8_E4M3.
+func (s State) scaleBytes(cache tensor.DType) int {
+	if s.Format(cache) != tensor.F8_E4M3 {
+		return 0
+	}
+	n := 2 * s.KVHeads
+	if s.ValueDim > 0 {
+		n *= 2
+	}
+	return n
+}
+
+// HeadUnit returns the number of which the widths of heads are multiples in a cache of format
+// cache.
+func HeadUnit(cache tensor.DType) int {
+	if cache == tensor.F8_E4M3 {
+		return 16
+	}
+	return cache.BlockLen()
+}
+
 // A Group is a set of states that a sequence fills and frees together: page p of a group is page p
 // of every state in it, so that they share one page table. Each field is as in [State].
 type Group struct {
@@ -166,12 +194,21 @@ func (p *Program) Width(g int) int {
 	return n
 }
 
-// MisfitHead returns the width of the first head of p's keys or values that is not a whole number
-// of blocks of the cache's format; 0 if all are.
+// RowBytes returns the size of a row of each of p's states in bytes with a cache of format cache.
+func (p *Program) RowBytes(cache tensor.DType) int {
+	n := 0
+	for _, s := range p.States {
+		n += s.RowBytes(cache)
+	}
+	return n
+}
+
+// MisfitHead returns the width of the first head of p's keys or values that is not a multiple of
+// [HeadUnit]; 0 if all are.
 func (p *Program) MisfitHead(cache tensor.DType) int {
 	for _, s := range p.States {
 		for _, dim := range []int{s.HeadDim, s.ValueDim} {
-			if dim%s.Format(cache).BlockLen() != 0 {
+			if dim%HeadUnit(s.Format(cache)) != 0 {
 				return dim
 			}
 		}
@@ -185,7 +222,7 @@ type Limits struct {
 	Masks              int          // masks in the table, see [Executable.SetMask]
 	PageTokens         int          // tokens per page
 	Pages              []int        // pages of each group; slots for states per sequence
-	Cache              tensor.DType // format of states per token that are not exact: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
+	Cache              tensor.DType // format of states per token that are not exact: F32, F16, Q8_0 for 8 bits in blocks of 32 along the head, or F8_E4M3 with a scale for each key and value of a head
 	Activations        tensor.DType // format of the inputs of products: F32, or the backend's [Backend.Rounds]
 
 	// Weights is how many bytes of a device's memory the program's weights may take; 0 is
@@ -211,10 +248,15 @@ func (l *Limits) PageOf(s State) (int, error) {
 	if s.Kind == PerSequence {
 		return tensor.F32.Size(w)
 	}
-	if l.PageTokens <= 0 || w > math.MaxInt/l.PageTokens {
+	if l.PageTokens <= 0 || w > math.MaxInt/2/l.PageTokens {
 		return 0, fmt.Errorf("plan: a page of %d tokens of %d values does not exist", l.PageTokens, w)
 	}
-	return s.Format(l.Cache).Size(w * s.Rows(l.PageTokens))
+	rows := s.Rows(l.PageTokens)
+	n, err := s.Format(l.Cache).Size(w * rows)
+	if err != nil {
+		return 0, err
+	}
+	return n + rows*s.scaleBytes(l.Cache), nil
 }
 
 // PageBytes returns the size of one page of group g in bytes, over all its states.

@@ -105,6 +105,12 @@ sums sequence size 2 group 2
 			t.Errorf("group %d: a page of %d bytes (%v), want %d", g, n, err, want)
 		}
 	}
+	l.Cache = tensor.F8_E4M3
+	for g, want := range []int{16 * (4*2*8 + 2*(32+2)), 4 * 16, 4 * 5, 16 * (4*8 + 2*(32+2)), 4 * 4} {
+		if n, err := l.PageBytes(p, g); err != nil || n != want {
+			t.Errorf("group %d: a page of E4M3 numbers of %d bytes (%v), want %d", g, n, err, want)
+		}
+	}
 	if n := p.MisfitHead(tensor.Q8_0); n != 0 {
 		t.Errorf("heads of %d values do not fit, but those are exact", n)
 	}

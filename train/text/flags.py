@@ -25,7 +25,7 @@ _KIND = {
     "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16",
     "LENGTHS": "a number, or uniform:64:256 or lognormal:200:0.8", "JSON": "a JSON object",
     "auto|f32": "auto or f32", "auto|cpu|cuda": "auto, cpu or cuda, or cuda:1 for the GPU with the number 1",
-    "auto|f16|q8|f32": "auto, f16, q8 or f32", "SIZE|FRACTION": "a size such as 16GiB, or a part of the GPU's memory such as 0.5", "auto|always|never": "auto, always or never",
+    "auto|f16|q8|f8|f32": "auto, f16, q8, f8 or f32", "SIZE|FRACTION": "a size such as 16GiB, or a part of the GPU's memory such as 0.5", "auto|always|never": "auto, always or never",
     "text|json|none": "text, json or none", "chat|completions": "chat or completions",
 }  # fmt: skip
 

@@ -15,24 +15,52 @@ const scoreStride = 256 + 16
 // A cacheFormat is a format of keys and values in memory.
 type cacheFormat struct {
 	name string
-	size int // bytes per value; 1 means that 32 values share a float16 scale
+	size int // bytes per value; 1 means that values share a float16 scale: 32 in Q8, those of a head in F8
 }
 
-var cacheFormats = []*cacheFormat{{"F32", 4}, {"F16", 2}, {"Q8", 1}}
+var (
+	q8 = &cacheFormat{"Q8", 1}
+	f8 = &cacheFormat{"F8", 1}
+
+	cacheFormats = []*cacheFormat{{"F32", 4}, {"F16", 2}, q8, f8}
+)
 
 func (f *cacheFormat) scaled() bool { return f.size == 1 }
 
+// constant returns the register that load needs, or nil.
+func (f *cacheFormat) constant(m *isa) reg.VecVirtual {
+	if f == f8 {
+		return m.quarters(words(0xbfff_bfff)) // all bits of 16-bit words except bit 14
+	}
+	return nil
+}
+
 // load loads a register of values, without their scale.
-func (f *cacheFormat) load(m *isa, at operand.Mem) reg.VecVirtual {
+func (f *cacheFormat) load(m *isa, at operand.Mem, constant reg.VecVirtual) reg.VecVirtual {
 	v := m.vec()
-	switch f.size {
-	case 4:
+	switch {
+	case f.size == 4:
 		VMOVUPS(at, v)
-	case 2:
+	case f.size == 2:
 		VCVTPH2PS(at, v)
-	default:
+	case f == q8:
 		VPMOVSXBD(at, v)
 		VCVTDQ2PS(v, v)
+	default:
+		// The exponent and the mantissa are moved to those of a float16. Its largest bit of the
+		// exponent is a copy of the sign, and becomes 0.
+		half := reg.VecVirtual(XMM())
+		if m.wide() {
+			half = YMM()
+		}
+		VPMOVSXBW(at, half)
+		VPSLLW(operand.U8(7), half, half)
+		if m.wide() {
+			VPANDD(constant.AsY(), half, half)
+		} else {
+			VPAND(constant.AsX(), half, half)
+		}
+		VCVTPH2PS(half, v)
 	}
 	return v
 }
@@ -74,7 +102,7 @@ func scores(m *isa, f *cacheFormat) {
 	s := &scoring{m: m, f: f,
 		score: Load(Param("score"), GP64()), q: Load(Param("q"), GP64()), rows: Load(Param("rows"), GP64()),
 		next: Load(Param("next"), GP64()), step: GP64(),
-		k: GP64(), scales: GP64(), at: GP64(), left: GP64(), zero: m.zero(),
+		k: GP64(), scales: GP64(), at: GP64(), left: GP64(), zero: m.zero(), constant: f.constant(m),
 	}
 	MOVQ(operand.U32(1), s.step)
 	first := 4
@@ -97,7 +125,7 @@ type scoring struct {
 	next, step     reg.Register // step is 1 while the first block fetches ahead, then 0
 	k, scales, at  reg.Register // from the block's first position on
 	left           reg.Register // number of positions
-	zero           reg.VecVirtual
+	zero, constant reg.VecVirtual
 }
 
 // block computes all blocks of that many rows.
@@ -149,19 +177,22 @@ func (s *scoring) sum(rows, vectors int, label func(string) string) {
 	loop, scale := label(fmt.Sprintf("dim%d_", vectors)), label(fmt.Sprintf("scale%d_", vectors))
 	scaling := make([]reg.VecVirtual, vectors)
 	Label(scale)
-	if f.scaled() {
+	loadScales := func() {
 		for v := range scaling {
 			scaling[v] = m.vec()
 			VCVTPH2PS(operand.Mem{Base: scales, Disp: 2 * m.lanes * v}, scaling[v])
 		}
+	}
+	if f == q8 {
+		loadScales()
 		ADDQ(parameter("stride"), scales)
 		ADDQ(parameter("stride"), scales)
 	}
 	Label(loop)
 	key := make([]reg.VecVirtual, vectors)
 	for v := range key {
-		key[v] = f.load(m, operand.Mem{Base: k, Disp: v * width})
-		if f.scaled() {
+		key[v] = f.load(m, operand.Mem{Base: k, Disp: v * width}, s.constant)
+		if f == q8 {
 			VMULPS(scaling[v], key[v], key[v])
 		}
 	}
@@ -179,13 +210,19 @@ func (s *scoring) sum(rows, vectors int, label func(string) string) {
 	ADDQ(parameter("qStride"), q)
 	s.fetched(vectors * width)
 	DECQ(n)
-	if f.scaled() {
+	if f == q8 {
 		TESTQ(operand.U32(31), n)
 		JNZ(operand.LabelRef(loop))
 		TESTQ(n, n)
 		JNZ(operand.LabelRef(scale))
 	} else {
 		JNZ(operand.LabelRef(loop))
+	}
+	if f == f8 {
+		loadScales()
+		for i, a := range acc {
+			VMULPS(scaling[i%vectors], a, a)
+		}
 	}
 	for i, a := range acc {
 		VMOVUPS(a, operand.Mem{Base: s.at, Disp: 4 * (i/vectors*scoreStride + i%vectors*m.lanes)})
@@ -215,7 +252,7 @@ func weighted(m *isa, f *cacheFormat) {
 	w := &weighting{m: m, f: f,
 		sum: Load(Param("sum"), GP64()), weight: Load(Param("weight"), GP64()), rows: Load(Param("rows"), GP64()),
 		next: Load(Param("next"), GP64()), step: GP64(),
-		column: GP64(),
+		column: GP64(), constant: f.constant(m),
 	}
 	MOVQ(operand.U32(1), w.step)
 	for rows := 4; rows > 0; rows /= 2 {
@@ -233,6 +270,7 @@ type weighting struct {
 	sum, weight, rows reg.Register // from the block's first row on
 	next, step        reg.Register
 	column            reg.Register // first column of a block of v
+	constant          reg.VecVirtual
 }
 
 // block computes all blocks of that many rows.
@@ -296,7 +334,10 @@ func (w *weighting) add(rows, vectors int, loop string) {
 	Load(Param("v"), v)
 	Load(Param("n"), n)
 	LEAQ(operand.Mem{Base: v, Index: w.column, Scale: uint8(f.size)}, v)
-	if f.scaled() {
+	if f == f8 {
+		Load(Param("scales"), scales)
+	}
+	if f == q8 {
 		block := GP64()
 		MOVQ(w.column, block)
 		SHRQ(operand.U8(5), block)
@@ -307,7 +348,7 @@ func (w *weighting) add(rows, vectors int, loop string) {
 	value := make([]reg.VecVirtual, vectors)
 	var scale reg.VecVirtual
 	for i := range value {
-		if f.scaled() && i*m.lanes%32 == 0 {
+		if f == q8 && i*m.lanes%32 == 0 || f == f8 && i == 0 {
 			x, y := XMM(), YMM()
 			scale = m.vec()
 			if m.wide() {
@@ -318,7 +359,7 @@ func (w *weighting) add(rows, vectors int, loop string) {
 				VCVTPH2PS(x, scale)
 			}
 		}
-		value[i] = f.load(m, operand.Mem{Base: v, Disp: i * width})
+		value[i] = f.load(m, operand.Mem{Base: v, Disp: i * width}, w.constant)
 		if f.scaled() {
 			VMULPS(scale, value[i], value[i])
 		}
@@ -335,7 +376,10 @@ func (w *weighting) add(rows, vectors int, loop string) {
 	}
 	ADDQ(operand.U8(4), weight)
 	ADDQ(parameter("stride"), v)
-	if f.scaled() {
+	if f == f8 {
+		ADDQ(operand.U8(2), scales)
+	}
+	if f == q8 {
 		by := GP64()
 		Load(Param("stride"), by)
 		SHRQ(operand.U8(4), by) // of the scales: 2 bytes per 32

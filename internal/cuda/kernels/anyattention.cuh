@@ -41,13 +41,13 @@ template <class C> INLINE Numbers keyOf(const AnyPool &p, const Slot &s, int hea
   const int e = chunkLength<C>(p.keyDim);
   u8 *page = p.base + s.page, *scales = page + s64(p.kvHeads) * (p.keyDim + p.valueDim) * p.pageTokens * C::bytes;
   return Numbers{page + (s64(head) * p.keyDim * p.pageTokens + s.at * e) * C::bytes,
-                 scales + (s64(head) * (p.keyDim / scaleBlock) * p.pageTokens + s.at) * 2, e, p.pageTokens * e * C::bytes, p.pageTokens * 2};
+                 scales + (s64(head) * scalesOf<C>(p.keyDim) * p.pageTokens + s.at) * 2, e, p.pageTokens * e * C::bytes, p.pageTokens * 2};
 }
 template <class C> INLINE Numbers valueOf(const AnyPool &p, const Slot &s, int head) {
   u8 *page = p.base + s.page, *scales = page + s64(p.kvHeads) * (p.keyDim + p.valueDim) * p.pageTokens * C::bytes;
   const s64 row = s64(head) * p.pageTokens + s.at;
   return Numbers{page + (s64(p.kvHeads) * p.keyDim * p.pageTokens + row * p.valueDim) * C::bytes,
-                 scales + (s64(p.kvHeads) * (p.keyDim / scaleBlock) * p.pageTokens + row * (p.valueDim / scaleBlock)) * 2, p.valueDim, 0, 2};
+                 scales + (s64(p.kvHeads) * scalesOf<C>(p.keyDim) * p.pageTokens + row * scalesOf<C>(p.valueDim)) * 2, p.valueDim, 0, 2};
 }
 
 template <class C> INLINE u8 *placeOf(const Numbers &n, int i) {
@@ -56,9 +56,12 @@ template <class C> INLINE u8 *placeOf(const Numbers &n, int i) {
 
 INLINE float numberAt(CacheF32, const Numbers &n, int i) { return *reinterpret_cast<const float *>(placeOf<CacheF32>(n, i)); }
 INLINE float numberAt(CacheF16, const Numbers &n, int i) { return halfToFloat(*reinterpret_cast<const u16 *>(placeOf<CacheF16>(n, i))); }
-INLINE float numberAt(CacheQ8, const Numbers &n, int i) {
-  const u16 scale = *reinterpret_cast<const u16 *>(n.scales + s64(i / scaleBlock) * n.scalesApart);
-  return float(*reinterpret_cast<const s8 *>(placeOf<CacheQ8>(n, i))) * halfToFloat(scale);
+// numberOf is what the scale multiplies.
+INLINE float numberOf(CacheQ8, u32 code) { return float(s8(code)); }
+INLINE float numberOf(CacheF8, u32 code) { return halfToFloat(u16((code & 0x7f) << 7 | (code & 0x80) << 8)); }
+template <class C> INLINE float numberAt(C, const Numbers &n, int i) {
+  const u16 scale = *reinterpret_cast<const u16 *>(n.scales + s64(scaleOf<C>(i)) * n.scalesApart);
+  return numberOf(C{}, *placeOf<C>(n, i)) * halfToFloat(scale);
 }
 
 // fourNumbers reads numbers i to i+3, i a multiple of 4, which lie side by side at a multiple of
@@ -68,10 +71,10 @@ INLINE float4 fourNumbers(CacheF16, const Numbers &n, int i) {
   const uint2 w = *reinterpret_cast<const uint2 *>(placeOf<CacheF16>(n, i));
   return float4{halfToFloat(u16(w.x)), halfToFloat(u16(w.x >> 16)), halfToFloat(u16(w.y)), halfToFloat(u16(w.y >> 16))};
 }
-INLINE float4 fourNumbers(CacheQ8, const Numbers &n, int i) {
-  const u32 w = *reinterpret_cast<const u32 *>(placeOf<CacheQ8>(n, i));
-  const float by = halfToFloat(*reinterpret_cast<const u16 *>(n.scales + s64(i / scaleBlock) * n.scalesApart));
-  return float4{float(s8(w)) * by, float(s8(w >> 8)) * by, float(s8(w >> 16)) * by, float(s8(w >> 24)) * by};
+template <class C> INLINE float4 fourNumbers(C, const Numbers &n, int i) {
+  const u32 w = *reinterpret_cast<const u32 *>(placeOf<C>(n, i));
+  const float by = halfToFloat(*reinterpret_cast<const u16 *>(n.scales + s64(scaleOf<C>(i)) * n.scalesApart));
+  return float4{numberOf(C{}, w) * by, numberOf(C{}, w >> 8) * by, numberOf(C{}, w >> 16) * by, numberOf(C{}, w >> 24) * by};
 }
 
 // --- Storing
@@ -103,17 +106,22 @@ template <class C> INLINE void storeAny(const StoreArgs &a) {
   const Place place = a.table.places[token];
   const Slot slot = slotIn(p, a.table, place.shift, place.position);
   const Numbers to = key ? keyOf<C>(p, slot, head) : valueOf<C>(p, slot, head);
-  float x = 0;
-  if (i < dim) {
-    const float *k = a.k + s64(token) * a.kStride, *v = a.v + s64(token) * a.vStride;
-    if (a.latent > 0) x = i < a.latent ? k[head * a.latent + i] : v[head * (dim - a.latent) + i - a.latent];
-    else x = key ? k[head * dim + i] : v[head * dim + i];
-  }
+  const float *k = a.k + s64(token) * a.kStride, *v = a.v + s64(token) * a.vStride;
+  const auto inputAt = [&](int i) ALWAYS {
+    if (a.latent > 0) return i < a.latent ? k[head * a.latent + i] : v[head * (dim - a.latent) + i - a.latent];
+    return key ? k[head * dim + i] : v[head * dim + i];
+  };
+  const float x = i < dim ? inputAt(i) : 0;
   bool lost = false;
   u16 scale = 0;
+  if constexpr (C::shared == wholeHead) {
+    int largest = 0;
+    for (int j = lane; j < dim; j += 32) largest = maxOf(largest, bitsOf(inputAt(j)));
+    scale = scaleOfHead(warpMax(largest), lost);
+  }
   const typename C::Number number = keep(C{}, x, scale, lost);
   if (i < dim) *reinterpret_cast<typename C::Number *>(placeOf<C>(to, i)) = number;
-  if (C::bytes == 1 && lane == 0) *reinterpret_cast<u16 *>(to.scales + s64(block) * to.scalesApart) = scale;
+  if (C::shared && scaleOf<C>(32 * block) == block && lane == 0) *reinterpret_cast<u16 *>(to.scales + s64(block) * to.scalesApart) = scale;
   if (lost && lane == 0) __atomic_fetch_min(a.overflow + a.sequence[token], a.layer, __ATOMIC_RELAXED);
 }
 

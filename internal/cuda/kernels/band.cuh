@@ -14,26 +14,25 @@ INLINE u8 *sharedBytes() {
 }
 
 // Sixteen are bytes of a row on their way, a unit of it, and what makes chunks of them.
-template <class C> struct Sixteen;
-template <> struct Sixteen<CacheF16> {
-  static constexpr int chunks = 1;
-  METHOD void load(const Row &, int, bool) {}
-  template <int N> METHOD void store(u32 band, int at, const Row &r, int unit, bool seen) {
-    copyChunk(bandAt<N>(band, unit, at), r.at + (r.together == 8 ? s64(unit) * r.apart : 16 * unit), seen);
-  }
-};
-template <> struct Sixteen<CacheQ8> {
+template <class C> struct Sixteen {
   static constexpr int chunks = 2;
   uint4 bytes;
   u16 scale;
   METHOD void load(const Row &r, int unit, bool seen) {
     bytes = *reinterpret_cast<const uint4 *>(r.at + (r.together == 16 ? s64(unit) * r.apart : 16 * unit));
-    scale = *reinterpret_cast<const u16 *>(r.scales + s64(unit / 2) * r.scalesApart);
+    scale = *reinterpret_cast<const u16 *>(r.scales + s64(scaleOf<C>(16 * unit)) * r.scalesApart);
     if (!seen) bytes = uint4{}, scale = 0;
   }
   template <int N> METHOD void store(u32 band, int at, const Row &, int unit, bool) {
-    storeChunk(bandAt<N>(band, 2 * unit, at), scaled(uint2{bytes.x, bytes.y}, scale));
-    storeChunk(bandAt<N>(band, 2 * unit + 1, at), scaled(uint2{bytes.z, bytes.w}, scale));
+    storeChunk(bandAt<N>(band, 2 * unit, at), scaled(C{}, uint2{bytes.x, bytes.y}, scale));
+    storeChunk(bandAt<N>(band, 2 * unit + 1, at), scaled(C{}, uint2{bytes.z, bytes.w}, scale));
+  }
+};
+template <> struct Sixteen<CacheF16> {
+  static constexpr int chunks = 1;
+  METHOD void load(const Row &, int, bool) {}
+  template <int N> METHOD void store(u32 band, int at, const Row &r, int unit, bool seen) {
+    copyChunk(bandAt<N>(band, unit, at), r.at + (r.together == 8 ? s64(unit) * r.apart : 16 * unit), seen);
   }
 };
 

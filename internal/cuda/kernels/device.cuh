@@ -99,6 +99,11 @@ INLINE float warpMax(float v) {
   for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
   return v;
 }
+INLINE int warpMax(int v) {
+  UNROLL
+  for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
+  return v;
+}
 
 // Arithmetic. The compiler joins no product and sum by itself
 // (-ffp-contract=off): where one rounding is meant, it says fma.
@@ -108,6 +113,16 @@ INLINE float divide(float a, float b) {
   float r;
   asm("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
+}
+INLINE float quotient(float a, float b) { // to 2 units in the last place
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+// clamp is v from -most to most; NaN stays NaN.
+INLINE float clamp(float v, float most) {
+  asm("max.NaN.f32 %0, %0, %1;\n\tmin.NaN.f32 %0, %0, %2;" : "+f"(v) : "f"(-most), "f"(most));
+  return v;
 }
 INLINE float squareRoot(float v) {
   float r;

@@ -102,9 +102,9 @@ template <int N> INLINE void turnWhole(float (&v)[N], const Step &s, int lane) {
   }
 }
 
-// keep is what the cache keeps of 32 values of a head, one of each lane, and of a Q8_0
-// cache their scale. lost becomes true where it cannot hold a finite one. What is not
-// finite stays so. Lanes beyond the head have 0.
+// keep is what the cache keeps of 32 values of a head, one of each lane. With a Q8_0 cache
+// it sets their scale, and with an F8_E4M3 cache reads it. lost becomes true where the
+// cache cannot hold a finite one. What is not finite stays so. Lanes beyond the head have 0.
 INLINE float keep(CacheF32, float v, u16 &, bool &) { return v; }
 INLINE u16 keep(CacheF16, float v, u16 &, bool &lost) {
   const u16 h = floatToHalf(v);
@@ -124,10 +124,34 @@ INLINE s8 keep(CacheQ8, float v, u16 &scale, bool &lost) {
   return by > 0 ? s8(minOf(127, maxOf(-127, roundToInt(v * divide(1.0f, by))))) : s8(0);
 }
 
+// bitsOf is the bits of a magnitude: those of larger ones are larger, and of NaN the largest.
+INLINE int bitsOf(float v) { return int(asBits(v) & 0x7fffffffu); }
+
+// scaleOfHead is the scale in an F8_E4M3 cache of a head whose largest magnitude has these
+// bits: 256 units. The unit is the smallest power of two, from 2^-32 on, for which the
+// largest is at most 448 units.
+INLINE u16 scaleOfHead(int largest, bool &lost) {
+  const int exponent = maxOf(int((u32(largest) + 0x1fffffu) >> 23) - 8, 127 - 32); // of 448, the mantissa is 0x600000
+  if (exponent > 127 + 7) {
+    lost |= largest < 0x7f800000;
+    return 0x7fff; // the scale alone says so
+  }
+  return floatToHalf(asFloat(u32(exponent + 8) << 23));
+}
+INLINE u8 keep(CacheF8, float v, u16 &scale, bool &) {
+  const float by = halfToFloat(scale);
+  if (!(by > 0)) return 0;
+  v = v * divide(256.0f, by);
+  const u32 bits = asBits(v), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
+  const u32 normal = (magnitude - (120u << 23) + 0x7ffffu + (magnitude >> 20 & 1)) >> 20;
+  const u32 small = asBits(asFloat(magnitude) + 0x1p14f) - asBits(0x1p14f); // the sum's last bit is 2^-9
+  return u8(sign | (magnitude < 121u << 23 ? small : normal));
+}
+
 // A Copy is what the cache keeps of a head, side by side.
 template <class C> struct Copy {
   alignas(16) u8 numbers[maxHeadDim * C::bytes];
-  u16 scales[maxHeadDim / scaleBlock];
+  u16 scales[maxHeadDim / CacheQ8::shared]; // as many as any cache has
 };
 
 // storeHead writes a key, or a value, into its slot where asked to, and into copy if
@@ -136,18 +160,23 @@ template <class C, int N>
 INLINE bool storeHead(const Pool &p, const Slot &slot, bool key, int head, int dim, const float (&v)[N], int lane, bool store, Copy<C> *copy) {
   using Number = typename C::Number;
   u8 *numbers = p.base + (key ? keyAt<C>(p, slot, head) : valueAt<C>(p, slot, head));
-  u8 *scales = p.base + (key ? keyScaleAt(p, slot, head) : valueScaleAt(p, slot, head));
+  u8 *scales = p.base + (key ? keyScaleAt<C>(p, slot, head) : valueScaleAt<C>(p, slot, head));
   const int e = chunkLength<C>(dim), apart = chunkApart<C>(p), scaleApart = key ? scalesApart(p) : 2;
   bool lost = false;
+  u16 scale = 0;
+  if constexpr (C::shared == wholeHead) {
+    int largest = 0;
+    UNROLL for (int j = 0; j < N; j++) largest = maxOf(largest, bitsOf(v[j]));
+    scale = scaleOfHead(warpMax(largest), lost);
+  }
   UNROLL for (int j = 0; j < N; j++) {
     if (32 * j >= dim) break;
     const int i = 32 * j + lane;
-    u16 scale = 0;
     const Number x = keep(C{}, v[j], scale, lost);
     const s64 at = key ? s64(i / e) * apart + i % e * C::bytes : s64(i) * C::bytes;
     if (store && i < dim) *reinterpret_cast<Number *>(numbers + at) = x;
     if (copy && i < dim) *reinterpret_cast<Number *>(copy->numbers + i * C::bytes) = x;
-    if (C::bytes == 1 && lane == 0) {
+    if (C::shared && scaleOf<C>(32 * j) == j && lane == 0) {
       if (store) *reinterpret_cast<u16 *>(scales + s64(j) * scaleApart) = scale;
       if (copy) copy->scales[j] = scale;
     }

@@ -22,38 +22,55 @@ struct Table {
 //
 //   keys         [kvHeads][dim/E][pageTokens][E]
 //   values       [kvHeads][pageTokens][dim]
-//   key scales   [kvHeads][dim/32][pageTokens]  float16
-//   value scales [kvHeads][pageTokens][dim/32]  float16
+//   key scales   [kvHeads][dim/S][pageTokens]  float16
+//   value scales [kvHeads][pageTokens][dim/S]  float16
 //
 // E values of a key are 16 bytes, where dim is a multiple of as many, else E is 1:
-// lanes of which each has a key then read neighbouring memory. A Q8_0 cache alone has
-// scales: each 32 signed bytes along a head share one. They come last so that keys
-// and values begin at multiples of 16 bytes whatever pageTokens is.
+// lanes of which each has a key then read neighbouring memory. Caches of bytes alone
+// have scales, which S numbers along a head share. They come last so that keys and
+// values begin at multiples of 16 bytes whatever pageTokens is.
 struct Pool {
   u8 *base;
   s64 apart; // from a page to the next, a multiple of 256
   s32 pageTokens;
   s32 kvHeads;
-  s32 dim; // of a head: 1 to 256; a multiple of 32 where the cache is Q8_0
+  s32 dim; // of a head: 1 to 256; a multiple of 32 where the cache is Q8_0, of 16 where it is F8_E4M3
   s32 pad;
 };
 
-// What a cache keeps: bytes of a value, and values in 16 bytes.
+constexpr int maxHeadDim = 256;
+constexpr int wholeHead = 1 << 30; // more values than a head has
+
+// What a cache keeps: bytes of a value, values in 16 bytes, and values that share a
+// scale, 0 where there are no scales.
 struct CacheF32 {
   using Number = float;
-  static constexpr int bytes = 4, chunk = 4;
+  static constexpr int bytes = 4, chunk = 4, shared = 0;
 };
 struct CacheF16 {
   using Number = u16;
-  static constexpr int bytes = 2, chunk = 8;
+  static constexpr int bytes = 2, chunk = 8, shared = 0;
 };
 struct CacheQ8 {
   using Number = s8;
-  static constexpr int bytes = 1, chunk = 16;
+  static constexpr int bytes = 1, chunk = 16, shared = 32;
+};
+// A number of E4M3 is 256 times the float16 that has its sign, exponent and mantissa. The
+// scale is that of the float16: a power of two from 2^-24 to 2^15.
+struct CacheF8 {
+  using Number = u8;
+  static constexpr int bytes = 1, chunk = 16, shared = wholeHead;
 };
 
-constexpr int maxHeadDim = 256;
-constexpr int scaleBlock = 32; // values that share a scale
+// scalesOf is how many scales dim values of a head have, and scaleOf which one value i has.
+template <class C> INLINE constexpr int scalesOf(int dim) {
+  if constexpr (C::shared == 0) return 0;
+  else return C::shared == wholeHead ? 1 : dim / C::shared;
+}
+template <class C> INLINE constexpr int scaleOf(int i) {
+  if constexpr (C::shared == 0) return 0;
+  else return i / C::shared;
+}
 
 // A Slot is the place of one position, for all heads.
 struct Slot {
@@ -83,12 +100,12 @@ template <class C> INLINE s64 valueAt(const Pool &p, const Slot &s, int head) {
 }
 
 // Scales of a key are scalesApart from each other, those of a value side by side.
-INLINE s64 keyScaleAt(const Pool &p, const Slot &s, int head) {
-  const s64 blocks = p.dim / scaleBlock;
+template <class C> INLINE s64 keyScaleAt(const Pool &p, const Slot &s, int head) {
+  const s64 blocks = scalesOf<C>(p.dim);
   return s.page + 2 * s64(p.kvHeads) * p.dim * p.pageTokens + (head * blocks * p.pageTokens + s.at) * 2;
 }
 INLINE int scalesApart(const Pool &p) { return p.pageTokens * 2; }
-INLINE s64 valueScaleAt(const Pool &p, const Slot &s, int head) {
-  const s64 blocks = p.dim / scaleBlock;
+template <class C> INLINE s64 valueScaleAt(const Pool &p, const Slot &s, int head) {
+  const s64 blocks = scalesOf<C>(p.dim);
   return s.page + 2 * s64(p.kvHeads) * p.dim * p.pageTokens + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * blocks * 2;
 }

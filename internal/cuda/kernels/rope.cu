@@ -111,3 +111,4 @@ template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
 TURN(turn_f32, CacheF32)
 TURN(turn_f16, CacheF16)
 TURN(turn_q8, CacheQ8)
+TURN(turn_f8, CacheF8)

@@ -76,39 +76,39 @@ INLINE void addValues(Values &c, const u32 (&v)[4][4], const u32 (&w)[2]) {
 // --- Heads of 64 and 128
 
 // What a lane loads of a row: four numbers of a key, or eight of a value.
-template <class C> struct Four;
+template <class C> struct Four {
+  u32 raw;
+  METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const u32 *>(at)); }
+  METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const u32 *>(at); }
+  METHOD uint2 halves(u16 scale) const { return scaled(C{}, raw, scale); }
+};
 template <> struct Four<CacheF16> {
   uint2 raw;
   METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const uint2 *>(at)); }
   METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const uint2 *>(at); }
   METHOD uint2 halves(u16) const { return raw; }
 };
-template <> struct Four<CacheQ8> {
-  u32 raw;
-  METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const u32 *>(at)); }
-  METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const u32 *>(at); }
-  METHOD uint2 halves(u16 scale) const { return scaled(raw, scale); }
+template <class C> struct EightOf {
+  uint2 raw;
+  METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const uint2 *>(at)); }
+  METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const uint2 *>(at); }
+  METHOD uint4 halves(u16 scale) const { return scaled(C{}, raw, scale); }
 };
-template <class C> struct EightOf;
 template <> struct EightOf<CacheF16> {
   uint4 raw;
   METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const uint4 *>(at)); }
   METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const uint4 *>(at); }
   METHOD uint4 halves(u16) const { return raw; }
 };
-template <> struct EightOf<CacheQ8> {
-  uint2 raw;
-  METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const uint2 *>(at)); }
-  METHOD void copy(const u8 *at) { raw = *reinterpret_cast<const uint2 *>(at); }
-  METHOD uint4 halves(u16 scale) const { return scaled(raw, scale); }
-};
 
 template <class C, int D> struct Run {
-  static constexpr bool scales = C::bytes == 1;
+  static constexpr bool scales = C::shared != 0;
   static constexpr int steps = D / 16, blocks = D / 64;
+  // Scales of a key, and those of a value that a lane needs.
+  static constexpr int keyScales = scales ? scalesOf<C>(D) : 1, valueScales = keyScales < blocks ? keyScales : blocks;
   Four<C> key[4][steps];
   EightOf<C> value[8][blocks];
-  u16 keyScale[4][D / scaleBlock], valueScale[8][blocks];
+  u16 keyScale[4][keyScales], valueScale[8][valueScales];
   // Where the run is: of its first position where a page holds whole runs, else of that of
   // the lane.
   int page, at;
@@ -148,8 +148,8 @@ template <class C, int D> struct Run {
     }
     if constexpr (scales) {
       UNROLL for (int i = 0; i < 4; i++) {
-        const u8 *from = pool.base + keyScaleAt(pool, slotOf(keyPosition(i)), s.head);
-        UNROLL for (int b = 0; b < D / scaleBlock; b++) {
+        const u8 *from = pool.base + keyScaleAt<C>(pool, slotOf(keyPosition(i)), s.head);
+        UNROLL for (int b = 0; b < keyScales; b++) {
           keyScale[i][b] = 0;
           if (u32(keyPosition(i) - lo) < u32(hi - lo)) keyScale[i][b] = loadOnce(reinterpret_cast<const u16 *>(from));
           from += scalesApart(pool);
@@ -168,9 +168,9 @@ template <class C, int D> struct Run {
       UNROLL for (int b = 0; b < blocks; b++) {
         value[i][b] = EightOf<C>{};
         if (seen) value[i][b].load(from + 64 * b * C::bytes);
-        if constexpr (scales) {
+        if (scales && b < valueScales) {
           valueScale[i][b] = 0;
-          if (seen) valueScale[i][b] = loadOnce(reinterpret_cast<const u16 *>(pool.base + valueScaleAt(pool, found, s.head)) + 2 * b + g / 4);
+          if (seen) valueScale[i][b] = loadOnce(reinterpret_cast<const u16 *>(pool.base + valueScaleAt<C>(pool, found, s.head)) + scaleOf<C>(64 * b) + scaleOf<C>(8 * g));
         }
       }
     }
@@ -182,7 +182,7 @@ template <class C, int D> struct Run {
       if (keyPosition(i) != position) continue;
       UNROLL for (int k = 0; k < steps; k++) key[i][k].copy(copy.numbers + (16 * k + tidX() % 4 * 4) * C::bytes);
       if constexpr (scales) {
-        UNROLL for (int b = 0; b < D / scaleBlock; b++) keyScale[i][b] = copy.scales[b];
+        UNROLL for (int b = 0; b < keyScales; b++) keyScale[i][b] = copy.scales[b];
       }
     }
   }
@@ -192,7 +192,7 @@ template <class C, int D> struct Run {
       if (valuePosition(i) != position) continue;
       UNROLL for (int b = 0; b < blocks; b++) {
         value[i][b].copy(copy.numbers + (64 * b + 8 * g) * C::bytes);
-        if constexpr (scales) valueScale[i][b] = copy.scales[2 * b + g / 4];
+        if (scales && b < valueScales) valueScale[i][b] = copy.scales[scaleOf<C>(64 * b) + scaleOf<C>(8 * g)];
       }
     }
   }
@@ -202,7 +202,7 @@ template <class C, int D> struct Run {
     UNROLL for (int k = 0; k < steps; k++) {
       const uint2 b = *reinterpret_cast<const uint2 *>(q + 16 * k + tidX() % 4 * 4);
       UNROLL for (int m = 0; m < 2; m++) {
-        const uint2 low = key[2 * m][k].halves(keyScale[2 * m][k / 2]), high = key[2 * m + 1][k].halves(keyScale[2 * m + 1][k / 2]);
+        const uint2 low = key[2 * m][k].halves(keyScale[2 * m][scaleOf<C>(16 * k)]), high = key[2 * m + 1][k].halves(keyScale[2 * m + 1][scaleOf<C>(16 * k)]);
         const u32 a[4] = {low.x, high.x, low.y, high.y};
         addProducts(x[m], a, b.x, b.y);
       }
@@ -212,7 +212,7 @@ template <class C, int D> struct Run {
     UNROLL for (int m = 0; m < 2; m++) {
       u32 v[4][4];
       UNROLL for (int i = 0; i < 4; i++) {
-        const uint4 x = value[4 * m + i][b].halves(valueScale[4 * m + i][b]);
+        const uint4 x = value[4 * m + i][b].halves(valueScale[4 * m + i][b % valueScales]);
         v[i][0] = x.x, v[i][1] = x.y, v[i][2] = x.z, v[i][3] = x.w;
       }
       addValues(c, v, w[m]);

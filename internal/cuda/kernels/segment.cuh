@@ -8,7 +8,7 @@
 //
 // A cache of float32 is attended to in float32, see floats.cuh. Of the others all products
 // are chains of the matrix instruction m16n8k16, from 0, with f16 operands and sums in
-// float32; a number of a Q8_0 cache is its byte times its scale, rounded to f16.
+// float32; a number of a Q8_0 or F8_E4M3 cache is its byte times its scale, rounded to f16.
 //
 //   score s   = the chain over the head, 16 numbers at a time in ascending order, of the
 //               query rounded to f16 and the key; zeros fill up the last 16. Numbers 4t to

@@ -18,13 +18,20 @@ struct Row {
   int together, apart, scalesApart;
 };
 template <class C> INLINE Row rowOf(const Pool &p, const Slot &s, bool key, int head) {
-  if (key) return Row{p.base + keyAt<C>(p, s, head), p.base + keyScaleAt(p, s, head), chunkLength<C>(p.dim), chunkApart<C>(p), scalesApart(p)};
-  return Row{p.base + valueAt<C>(p, s, head), p.base + valueScaleAt(p, s, head), p.dim, 0, 2};
+  if (key) return Row{p.base + keyAt<C>(p, s, head), p.base + keyScaleAt<C>(p, s, head), chunkLength<C>(p.dim), chunkApart<C>(p), scalesApart(p)};
+  return Row{p.base + valueAt<C>(p, s, head), p.base + valueScaleAt<C>(p, s, head), p.dim, 0, 2};
 }
 template <class C> INLINE Row rowOf(const Copy<C> &c, int dim) { return Row{c.numbers, reinterpret_cast<const u8 *>(c.scales), dim, 0, 2}; }
 
-INLINE uint4 scaled(uint2 bytes, u16 scale) {
-  const uint2 low = scaled(bytes.x, scale), high = scaled(bytes.y, scale);
+// scaled is the numbers of codes of a cache of bytes, times their scale.
+INLINE uint2 scaled(CacheQ8, u32 codes, u16 scale) { return scaled(codes, scale); }
+INLINE uint2 scaled(CacheF8, u32 codes, u16 scale) {
+  const u32 by = u32(scale) | u32(scale) << 16;
+  const auto halves = [](u32 upper) ALWAYS { return (upper >> 1 & 0x3f803f80u) | (upper & 0x80008000u); };
+  return uint2{multiplyHalves(halves(bytesOf(codes, 0, 0x1404)), by), multiplyHalves(halves(bytesOf(codes, 0, 0x3424)), by)};
+}
+template <class C> INLINE uint4 scaled(C, uint2 codes, u16 scale) {
+  const uint2 low = scaled(C{}, codes.x, scale), high = scaled(C{}, codes.y, scale);
   return uint4{low.x, low.y, high.x, high.y};
 }
 
@@ -50,13 +57,15 @@ template <int N> INLINE void numbersOf(CacheF16, u32 (&v)[N / 2], const Row &r, 
     v[i / 2] |= u32(*reinterpret_cast<const u16 *>(at)) << i % 2 * 16;
   }
 }
-template <int N> INLINE void numbersOf(CacheQ8, u32 (&v)[N / 2], const Row &r, int first, int dim) {
+template <class C, int N> INLINE void numbersOfBytes(u32 (&v)[N / 2], const Row &r, int first, int dim) {
   UNROLL for (int i = 0; i < N / 2; i++) v[i] = 0;
   if (first >= dim) return;
   const u8 *at = r.at + (r.apart ? s64(first / r.together) * r.apart + first % r.together : first);
-  const u16 scale = *reinterpret_cast<const u16 *>(r.scales + s64(first / scaleBlock) * r.scalesApart);
+  const u16 scale = *reinterpret_cast<const u16 *>(r.scales + s64(scaleOf<C>(first)) * r.scalesApart);
   UNROLL for (int i = 0; i < N / 4; i++) {
-    const uint2 w = scaled(reinterpret_cast<const u32 *>(at)[i], scale);
+    const uint2 w = scaled(C{}, reinterpret_cast<const u32 *>(at)[i], scale);
     v[2 * i] = w.x, v[2 * i + 1] = w.y;
   }
 }
+template <int N> INLINE void numbersOf(CacheQ8, u32 (&v)[N / 2], const Row &r, int first, int dim) { numbersOfBytes<CacheQ8, N>(v, r, first, dim); }
+template <int N> INLINE void numbersOf(CacheF8, u32 (&v)[N / 2], const Row &r, int first, int dim) { numbersOfBytes<CacheF8, N>(v, r, first, dim); }

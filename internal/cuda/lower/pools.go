@@ -10,7 +10,7 @@ import (
 )
 
 // cacheNames are the names of cache formats in kernel names.
-var cacheNames = map[tensor.DType]string{tensor.F32: "f32", tensor.F16: "f16", tensor.Q8_0: "q8"}
+var cacheNames = map[tensor.DType]string{tensor.F32: "f32", tensor.F16: "f16", tensor.Q8_0: "q8", tensor.F8_E4M3: "f8"}
 
 // A Pool is the memory for the pages of one state; see kernels/kv.cuh.
 type Pool struct {
@@ -23,10 +23,10 @@ type Pool struct {
 // PlanPools places the pools in one block of memory, and returns the block's size in bytes.
 func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err error) {
 	if cacheNames[l.Cache] == "" {
-		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
+		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0, tensor.F8_E4M3)
 	}
 	if dim := p.MisfitHead(l.Cache); dim > 0 {
-		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are not a multiple of %d; use %v", l.Cache, dim, l.Cache.BlockLen(), tensor.F16)
+		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are not a multiple of %d; use %v", l.Cache, dim, plan.HeadUnit(l.Cache), tensor.F16)
 	}
 	for _, s := range p.States {
 		n, err := l.PageOf(s)

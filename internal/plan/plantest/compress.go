@@ -73,7 +73,6 @@ func compress(t *testing.T, b plan.Backend) {
 // compressed compares attention to keys that are values, alone and beside compressed rows, with
 // float64.
 func compressed(t *testing.T, b plan.Backend) {
-	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
 		heads, dim, window, rate, top int
 		sinks                         bool
@@ -89,8 +88,8 @@ func compressed(t *testing.T, b plan.Backend) {
 		{2, 32, 8, 1, 0, true, 600, 32},
 		{64, 512, 32, 4, 6, true, 60, 32},
 	} {
-		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
-			if cache == tensor.Q8_0 && c.dim%tensor.Q8_0.BlockLen() != 0 {
+		for _, cache := range Caches {
+			if c.dim%plan.HeadUnit(cache) != 0 {
 				continue
 			}
 			const in, dim = 40, 8
@@ -108,7 +107,7 @@ func compressed(t *testing.T, b plan.Backend) {
 			}
 			a := plan.AttentionAttr{Heads: c.heads, KVHeads: 1, HeadDim: c.dim, Scale: 0.2, Window: c.window, Rate: c.rate, Top: c.top}
 			s := plan.SelectAttr{Heads: 2, HeadDim: dim, Top: c.top, Every: c.rate}
-			if cache == tensor.Q8_0 && c.top > 0 {
+			if plan.HeadUnit(cache) > 1 && c.top > 0 {
 				continue // its choices are other ones
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
@@ -157,10 +156,10 @@ func compressed(t *testing.T, b plan.Backend) {
 					seen[i] = append(seen[i], float64(len(keys)+p))
 				}
 			}
-			keys = append(keys, product(x, matrix(wk), nil)...)
+			keys = kept(append(keys, product(x, matrix(wk), nil)...), 1, cache)
 			want := attendedAt(product(x, matrix(wq), nil), keys, keys, logits, &a, seen)
 			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),
-				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
+				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerances[cache], 0)
 		}
 	}
 }

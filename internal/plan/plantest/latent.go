@@ -54,7 +54,6 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 
 // latent compares attention whose values are the beginning of its keys with float64.
 func latent(t *testing.T, b plan.Backend) {
-	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
 		attr       plan.AttentionAttr
 		sinks      bool
@@ -69,9 +68,9 @@ func latent(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.07}, false, 21, 32},
 		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, ValueDim: 17, Scale: 0.2}, false, 6, 32},
 	} {
-		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+		for _, cache := range Caches {
 			a := c.attr
-			if cache == tensor.Q8_0 && a.HeadDim%tensor.Q8_0.BlockLen() != 0 {
+			if a.HeadDim%plan.HeadUnit(cache) != 0 {
 				continue
 			}
 			rng := newRand(uint64(c.tokens))
@@ -96,10 +95,10 @@ func latent(t *testing.T, b plan.Backend) {
 			}
 			list := ids(rng, c.tokens, 101)
 			x := rowsOf(matrix(table), list)
-			values := product(x, matrix(wc), nil)
-			want := attended(product(x, matrix(wq), nil), joined(values, product(x, matrix(wr), nil), a.KVHeads), values, logits, &a)
+			keys := kept(joined(product(x, matrix(wc), nil), product(x, matrix(wr), nil), a.KVHeads), a.KVHeads, cache)
+			want := attended(product(x, matrix(wq), nil), keys, beginnings(keys, a.KVHeads, a.ValueDim), logits, &a)
 			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),
-				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
+				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerances[cache], 0)
 		}
 	}
 }

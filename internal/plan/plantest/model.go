@@ -99,9 +99,10 @@ func sameBits(t *testing.T, b plan.Backend) {
 
 func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 	list := ids(newRand(21), tokens, modelVocab)
-	some := map[tensor.DType][]int{tensor.F32: {7, 64}, tensor.F16: {1, 17, 256}, tensor.Q8_0: {65}}
-	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.Q8_0}} {
-		if base.Cache == tensor.Q8_0 && tokens < 256 {
+	some := map[tensor.DType][]int{tensor.F32: {7, 64}, tensor.F16: {1, 17, 256}, tensor.Q8_0: {65}, tensor.F8_E4M3: {1, 66}}
+	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.Q8_0}, {Cache: tensor.F8_E4M3}} {
+		bytes := plan.HeadUnit(base.Cache) > 1
+		if bytes && tokens < 256 {
 			continue
 		}
 		r := runner(t, b, p, 600, 3, 300, base)
@@ -117,7 +118,7 @@ func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 		}
 		want := run(len(list))
 		for _, chunk := range longtest.Cases(sizes, some[base.Cache]) {
-			if base.Cache == tensor.Q8_0 && chunk > 1 && chunk < 64 || chunk > tokens {
+			if bytes && chunk > 1 && chunk < 64 || chunk > tokens {
 				continue // the cache's dtype and the step's size are independent
 			}
 			same(t, fmt.Sprintf("%v cache, %v activations, steps of %d", base.Cache, base.Activations, chunk), run(chunk), want)
@@ -147,7 +148,7 @@ func same(t *testing.T, what string, got, want [][]float32) {
 // bits.
 func states(t *testing.T, b plan.Backend) {
 	for name, model := range modelsOf(t, b) {
-		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+		for _, cache := range Caches {
 			t.Run(fmt.Sprintf("%s, %v", name, cache), func(t *testing.T) {
 				movedStates(t, b, model(t, nil), cache)
 			})
@@ -432,14 +433,15 @@ func notFinite(t *testing.T, b plan.Backend) {
 		t.Errorf("errors %v, tokens %v", res.Err, res.Tokens)
 	}
 
-	// A value that an F16 cache cannot hold is an error too; an F32 cache holds it. A Q8_0 cache
-	// may do either, because its numbers may be multiplied in float16.
+	// A value that an F16 cache cannot hold is an error too; an F32 cache holds it, and an
+	// F8_E4M3 cache does not. A Q8_0 cache may do either, because its numbers may be multiplied in
+	// float16.
 	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 32)
 	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
 		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, ValueDim: 32})
 		return b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1e-9})
 	})
-	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false} {
+	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false, tensor.F8_E4M3: true} {
 		r := runner(t, b, p, 4, 1, 4, plan.Limits{Cache: cache})
 		r.Add([]int32{0, 1}, 2)
 		if err := r.Run(); (err != nil) != fails {

@@ -574,11 +574,7 @@ func attendedAt(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr, see
 
 func attention(t *testing.T, b plan.Backend) {
 	// Sinks may have any format.
-	formats := map[tensor.DType]tensor.DType{tensor.F32: tensor.F32, tensor.F16: tensor.F16, tensor.Q8_0: tensor.BF16}
-	// Allowed error, times the size of a row: scores and values in that precision, and their sums.
-	// Unless the cache is float32, a backend may round queries and weights to f16, each by 2^-11,
-	// as an F16 cache rounds keys and values.
-	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
+	formats := map[tensor.DType]tensor.DType{tensor.F32: tensor.F32, tensor.F16: tensor.F16, tensor.Q8_0: tensor.BF16, tensor.F8_E4M3: tensor.F32}
 	for i, c := range []struct {
 		attr       plan.AttentionAttr
 		sinks      bool
@@ -620,9 +616,9 @@ func attention(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 300}, true, 700, 32},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 256}, false, 600, 32},
 	} {
-		caches := []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0}
-		for _, cache := range longtest.Cases(caches, caches[i%3:i%3+1]) {
-			if block := tensor.Q8_0.BlockLen(); cache == tensor.Q8_0 && (c.attr.HeadDim%block != 0 || c.attr.Values()%block != 0) {
+		at := i % len(Caches)
+		for _, cache := range longtest.Cases(Caches, Caches[at:at+1]) {
+			if unit := plan.HeadUnit(cache); c.attr.HeadDim%unit != 0 || c.attr.Values()%unit != 0 {
 				continue
 			}
 			rng := newRand(uint64(c.tokens))
@@ -648,9 +644,9 @@ func attention(t *testing.T, b plan.Backend) {
 				continue
 			}
 			x := rowsOf(matrix(table), list)
-			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), logits, &a)
+			want := attended(product(x, matrix(wq), nil), kept(product(x, matrix(wk), nil), a.KVHeads, cache), kept(product(x, matrix(wv), nil), a.KVHeads, cache), logits, &a)
 			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),
-				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
+				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerances[cache], 0)
 		}
 	}
 }

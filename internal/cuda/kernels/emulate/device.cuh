@@ -73,10 +73,16 @@ INLINE float warpMax(float v) {
   for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
   return v;
 }
+INLINE int warpMax(int v) {
+  for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
+  return v;
+}
 
 INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 INLINE float absOf(float v) { return fabsf(v); }
 INLINE float divide(float a, float b) { return a / b; }
+INLINE float quotient(float a, float b) { return a / b; }
+INLINE float clamp(float v, float most) { return v > most ? most : v < -most ? -most : v; }
 INLINE float squareRoot(float v) { return sqrtf(v); }
 INLINE float nearInverseRoot(float v) { return 1 / sqrtf(v); }
 INLINE float exp2Of(float v) {

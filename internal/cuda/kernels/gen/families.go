@@ -33,7 +33,7 @@ var ofFormats = []struct{ name, f32, others, only string }{
 type cache struct{ name, format string }
 
 // caches are the formats of a KV cache other than float32, by name.
-var caches = []cache{{"f16", "CacheF16"}, {"q8", "CacheQ8"}}
+var caches = []cache{{"f16", "CacheF16"}, {"q8", "CacheQ8"}, {"f8", "CacheF8"}}
 
 // heads are the head dimensions that have attention kernels; length 0 stands for any. blocks lists
 // how many heads a block of a decode step serves with a float32 cache.
