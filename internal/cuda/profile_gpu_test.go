@@ -23,10 +23,11 @@ const profileRuns = 15
 
 // TestProfile logs, for the models that MODELS names, the time of each kernel in a decode step and
 // in a prefill, and the share of the memory bandwidth that it uses. It compares the sums with
-// unobserved steps.
+// unobserved steps. TUNED names a folder with a table of kernels; see TestGPUTable.
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
-		b, eager, serial := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Eager: true})
+		tables := os.Getenv("TUNED")
+		b, eager, serial := openGPU(t, Options{Tables: tables}), openGPU(t, Options{Eager: true, Tables: tables}), openGPU(t, Options{Eager: true, Tables: tables})
 		serial.Version = device.Programmatic - 1 // as between timers: no kernel begins before the previous one has ended
 		bandwidth, err := b.Bandwidth(context.Background())
 		if err != nil {

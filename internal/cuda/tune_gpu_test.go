@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda/lower"
@@ -51,4 +52,17 @@ func TestGPUTune(t *testing.T) {
 	if now := b.Memory(); before.Free-now.Free > 256<<20 { // kernels stay loaded
 		t.Errorf("%d bytes free afterwards, %d before", now.Free, before.Free)
 	}
+}
+
+// TestGPUTable measures the usual products and writes the table to the folder that TUNED names.
+func TestGPUTable(t *testing.T) {
+	if os.Getenv("TUNED") == "" {
+		t.Skip("TUNED names no folder")
+	}
+	b := openGPU(t, Options{Tables: os.Getenv("TUNED")})
+	path, err := b.Tune(t.Context(), nil, func(done, all int, text string) { fmt.Printf("%d of %d, %s\n", done, all, text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(path)
 }

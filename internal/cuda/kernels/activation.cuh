@@ -51,9 +51,11 @@ INLINE float erfOf(float x) {
 // limits to the last bit: what it computes on the way leaves float32 there.
 INLINE float within(float x, float most) { return absOf(x) > most && isFinite(x) ? (x < 0 ? -most : most) : x; }
 
+INLINE float siluOf(float x) { return quotient(x, 1 + expOf(clamp(-x, 1000))); }
+
 INLINE float activate(int act, float x) {
   switch (act) {
-  case actSiLU: return divide(x, 1 + expOf(-within(x, 1000)));
+  case actSiLU: return siluOf(x);
   case actGELU: return 0.5f * x * (1 + erfOf(within(x, 20) * 0.707106781f));
   case actGELUTanh: {
     const float v = within(x, 20);
@@ -85,12 +87,15 @@ INLINE float unitOf(const Unit &u, float gate, float up) {
 
 // unitsOf is unitOf of four values. What most models have is not chosen for each by itself.
 INLINE float4 unitsOf(const Unit &u, float4 gate, float4 up) {
-  float4 v;
+  float4 v{};
   if (u.act == actSiLU && !(u.limit > 0) && u.shift == 0) {
-    UNROLL for (int i = 0; i < 4; i++) v[i] = divide(gate[i], 1 + expOf(-within(gate[i], 1000))) * up[i];
+    UNROLL for (int i = 0; i < 4; i++) v[i] = siluOf(gate[i]) * up[i];
     return v;
   }
-  _Pragma("unroll 1") for (int i = 0; i < 4; i++) v[i] = unitOf(u, gate[i], up[i]);
+  _Pragma("unroll 1") for (int i = 0; i < 4; i++) { // by turning the vectors: they stay in registers
+    v = float4{v.y, v.z, v.w, unitOf(u, gate.x, up.x)};
+    gate = float4{gate.y, gate.z, gate.w, gate.x}, up = float4{up.y, up.z, up.w, up.x};
+  }
   return v;
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 #include "experts.cuh"
 #include "hopper.cuh"
+#include "matrix.cuh"
 
 constexpr int wideThreads = 384, wideRows = 128, wideTiles = wideRows / tileRows;
 
@@ -49,6 +50,9 @@ template <int STAGES> struct Phases {
 
 // syncConsumers waits for the 8 warps that multiply.
 INLINE void syncConsumers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+
+// syncGroup waits for the four warps of a warpgroup of those.
+INLINE void syncGroup(int group) { asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); }
 
 // rowsOf makes four rows of weights with one row of the input of what a lane has of the operand's
 // rows g and g+8 with rows 2t and 2t+1: lane 4g+t gets those from 8*(g/2%2) + 4*(g/4) on with row
@@ -92,6 +96,8 @@ template <int N, bool GATED> struct ManyRows {
   }
   METHOD Product product(const Job &j, int i) const { return a.p[GATED ? i : j.which]; }
   METHOD float scale() const { return a.scale; }
+  METHOD float divided() const { return a.divided; }
+  METHOD int residualStride() const { return a.residualStride; }
   METHOD const float *residual(int row, int at) const { return a.residual ? a.residual + s64(at) * a.residualStride + row : nullptr; }
 };
 
@@ -118,17 +124,19 @@ template <int N, bool GATED> struct ManySlots {
                    p.bias ? p.bias + s64(e.expert) * p.biasApart : nullptr, a.rows, a.stride};
   }
   METHOD float scale() const { return 1; }
+  METHOD float divided() const { return a.divided; }
+  METHOD int residualStride() const { return 0; }
   METHOD const float *residual(int, int) const { return nullptr; }
 };
 
-// Lacking is what the sums of four rows of weights still lack, from row on.
-struct Lacking {
-  float power[4], bias[4];
+// Lacking is what the sums of some rows of weights still lack, APART from each other from row on.
+template <int ROWS, int APART> struct Lacking {
+  float power[ROWS], bias[ROWS];
   bool biased;
   METHOD Lacking(const Product &p, int row) {
     biased = p.bias != nullptr;
-    UNROLL for (int i = 0; i < 4; i++) {
-      const int at = minOf(row + i, p.rows - 1);
+    UNROLL for (int i = 0; i < ROWS; i++) {
+      const int at = minOf(row + APART * i, p.rows - 1);
       power[i] = p.powers ? p.powers[at] : 1, bias[i] = p.bias ? p.bias[at] : 0;
     }
   }
@@ -137,6 +145,87 @@ struct Lacking {
     return biased ? v + bias[i] : v;
   }
 };
+
+// A block that is a cluster by itself finishes its sums where they are: of a warp's 16 rows of
+// weights a lane has rows g and g+8 (g = lane/4) with rows 2t and 2t+1 (t = lane%4) of each 8 of the
+// input. Sum 4n + 2h + e is of row g + 8h with row 8n + 2t + e.
+
+// finishPlain writes a lane's sums; row is the first of its warp's. Eight lanes write 32 bytes.
+template <int N, class Work> INLINE void finishPlain(const Work &work, const Job &j, int row, const float (&total)[N / 2], int lane) {
+  constexpr int some = N < 32 ? N / 8 : 4; // eights of the input's rows whose residuals are on their way
+  const Product p = work.product(j, 0);
+  row += lane / 4;
+  const Lacking<2, 8> lacks(p, row);
+  int at = j.first + lane % 4 * 2;
+  const float *from = work.residual(row, at);
+  float *y = p.y + s64(at) * p.stride + row;
+  const s64 step = p.stride, fromStep = work.residualStride();
+  UNROLL for (int n = 0; n < N / 8; n += some) {
+    float residual[4 * some];
+    auto each = [&](const auto &f) ALWAYS {
+      UNROLL for (int i = 0; i < 4 * some; i++) {
+        const int token = i / 4 * 8 + i % 2, h = i / 2 % 2;
+        if (at + token < j.end && row + 8 * h < p.rows) f(i, h, token);
+      }
+    };
+    // Residuals may lie where the results are stored: each is read by the lane that writes there.
+    if (from) each([&](int i, int h, int token) ALWAYS { residual[i] = from[token * fromStep + 8 * h]; });
+    each([&](int i, int h, int token) ALWAYS {
+      const float v = lacks.valueOf(h, work.divided(), total[4 * n + i]) * work.scale();
+      y[token * step + 8 * h] = from ? residual[i] + v : v;
+    });
+    at += 8 * some, y += 8 * some * step;
+    if (from) from += 8 * some * fromStep;
+    asm volatile("" : "+l"(y), "+l"(from)); // addresses of later rows are not made before
+  }
+}
+
+// storeTile writes 8 rows from row on and 16 columns from col on of a gated unit's values, of which
+// a lane has those of its sums.
+INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int lane) {
+  if (f.f32) {
+    UNROLL for (int i = 0; i < 4; i++) {
+      const int r = row + lane % 4 * 2 + i % 2, c = col + lane / 4 + i / 2 * 8;
+      if (r < end && c < f.cols) f.f32[s64(r) * f.stride + c] = v[i];
+    }
+  }
+  const int r = row + lane / 4, c = col + lane % 4 * 2; // of what the lane gets of others
+  auto store = [&](u16 *form, u32 low, u32 high) ALWAYS {
+    low = transposed(low), high = transposed(high);
+    if (r >= end) return;
+    *reinterpret_cast<u32 *>(form + placeOf(r, c, f.stride)) = low;
+    *reinterpret_cast<u32 *>(form + placeOf(r, c + 8, f.stride)) = high;
+  };
+  if (f.bf16) store(f.bf16, wordOf(floatToBfloat(v.x), floatToBfloat(v.y)), wordOf(floatToBfloat(v.z), floatToBfloat(v.w)));
+  if (f.f16) store(f.f16, wordOf(floatToHalf(v.x * f.by), floatToHalf(v.y * f.by)), wordOf(floatToHalf(v.z * f.by), floatToHalf(v.w * f.by)));
+}
+
+// finishGated writes the values of a unit. Warps 0 and 1 of a warpgroup have the gate's sums, and
+// warps 2 and 3 those that it gates: they see each other's in shared memory, where a lane has every
+// 256th, and finish half of the input's rows each.
+template <int N, class Work> INLINE void finishGated(const Work &work, const Job &j, const Forms &out, const Unit &unit, float4 *own, const float (&total)[N / 2], int warp, int lane) {
+  UNROLL for (int n = 0; n < N / 8; n++) own[256 * n] = float4{total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3]};
+  syncGroup(warp / 4);
+  const int second = warp / 2 % 2;
+  const float4 *gates = own - 64 * second, *ups = gates + 64;
+  const Product p = work.product(j, 0), gated = work.product(j, 1);
+  const int begin = j.unit * (wideRows / 2), first = begin + warp / 4 * 32 + warp % 2 * 16, row = first + lane / 4;
+  const Lacking<2, 8> lacks(p, row), upLacks(gated.w ? gated : p, row);
+  _Pragma("unroll 1") for (int n = second * (N / 16); n < (second + 1) * (N / 16); n++) {
+    float4 gate = gates[256 * n], up = ups[256 * n];
+    UNROLL for (int i = 0; i < 4; i++) {
+      gate[i] = lacks.valueOf(i / 2, work.divided(), gate[i]);
+      up[i] = gated.w ? upLacks.valueOf(i / 2, work.divided(), up[i]) : 1;
+    }
+    float4 v = unitsOf(unit, gate, up);
+    UNROLL for (int i = 0; i < 4; i++) v[i] = row + i / 2 * 8 < p.rows ? v[i] : 0;
+    storeTile(out, j.first + 8 * n, j.end, first, v, lane);
+    if (begin + wideRows / 2 >= out.cols) { // the padding, too
+      for (int c = first + wideRows / 2; c < out.stride; c += wideRows / 2) storeTile(out, j.first + 8 * n, j.end, c, float4{}, lane);
+    }
+  }
+  syncGroup(warp / 4); // nobody reads the sums any more
+}
 
 // wide is what a block does.
 template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
@@ -159,7 +248,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   if (tidX() == 0) {
     for (int i = 0; i < W::tileStages; i++) makeBarrier(tileThere + 8 * i, 1), makeBarrier(tileFree + 8 * i, 8);
     for (int i = 0; i < W::chunkStages; i++) makeBarrier(chunkThere + 8 * i, 1), makeBarrier(chunkFree + 8 * i, 8);
-    makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 1);
+    makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 9);
     showBarriers();
   }
   const int warp = tidX() / 32, lane = tidX() % 32;
@@ -176,11 +265,11 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       for (int i = begin; i < jobs; i += apart) {
         const Job j = work.job(i);
         Product p = work.product(j, 0);
-        if (GATED && lane >= wideTiles / 2) {
+        if (GATED && (lane & 2)) { // each warpgroup has two tiles of the gate, then two of what it gates
           const Product gated = work.product(j, 1);
           if (gated.w) p = gated;
         }
-        const int row = GATED ? j.unit * (wideTiles / 2) + lane % (wideTiles / 2) : j.unit * wideTiles + lane;
+        const int row = GATED ? j.unit * (wideTiles / 2) + lane / 4 * 2 + lane % 2 : j.unit * wideTiles + lane;
         const u8 *tile = p.w + s64(minOf(row, (p.rows + tileRows - 1) / tileRows - 1)) * a.colTiles * F::tileBytes; // one that is not there is the last
         _Pragma("unroll 1") for (int kt = from; kt < to; kt++) {
           awaitPhase(tileFree + 8 * ring.stage, ring.parity ^ 1);
@@ -221,12 +310,13 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     Phases<W::tileStages> ring;
     Phases<W::chunkStages> chunk;
     u32 parity = 0;                    // of the jobs' sums
-    float *wait = rest + tidX() - 128; // of number i of a level, 256 apart
+    float4 *wait = reinterpret_cast<float4 *>(rest) + tidX() - 128; // of four sums of a level, 256 apart
     _Pragma("unroll 1") for (int i = begin; i < jobs; i += apart, parity ^= 1) {
       if (each <= 2 && lane < blocks) arriveIn(lane, restFree); // nothing waits in rest
       {
         float acc[N / 2], total[N / 2];
-        volatile float four[N / 2]; // sums of four segments wait in local memory
+        float4 kept[N / 8], *four = kept; // sums of four segments wait in local memory
+        asm volatile("" : "+l"(four));    // and are not registers
         int kt = from, before = -1; // the chunk whose products are under way
         uint4 operands[groups][steps];
         // The loop is unrolled by two segments, not by all: code that is short stays in the cache.
@@ -264,64 +354,70 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             hold(acc);
             UNROLL for (int n = 0; n < N / 2; n++) total[n] = second ? total[n] + acc[n] : acc[n]; // 0 of no columns
           }
-          // The tree: sums of two and four segments wait in shared and in local memory.
-          if (s % 4 == 0 && each > 2) {
-            UNROLL for (int n = 0; n < N / 2; n++) wait[n * 256] = total[n];
-          }
+          // The tree: sums of two and four segments wait in shared and in local memory. All of them
+          // are loaded before the first is added, into acc, which is free.
+          auto put = [&](float4 *to, int apart) ALWAYS {
+            UNROLL for (int n = 0; n < N / 8; n++) to[n * apart] = float4{total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3]};
+          };
+          auto add = [&](const float4 *from, int apart) ALWAYS {
+            UNROLL for (int n = 0; n < N / 8; n++) {
+              const float4 v = from[n * apart];
+              UNROLL for (int i = 0; i < 4; i++) acc[4 * n + i] = v[i];
+            }
+            UNROLL for (int n = 0; n < N / 2; n++) total[n] = acc[n] + total[n];
+          };
+          if (s % 4 == 0 && each > 2) put(wait, 256);
           if (s % 4 == 2) {
-            UNROLL for (int n = 0; n < N / 2; n++) total[n] = wait[n * 256] + total[n];
-            if (s == 2 && each > 4) {
-              UNROLL for (int n = 0; n < N / 2; n++) four[n] = total[n];
-            }
-            if (s == 6) {
-              UNROLL for (int n = 0; n < N / 2; n++) total[n] = four[n] + total[n];
-            }
+            add(wait, 256);
+            if (s == 2 && each > 4) put(four, 1);
+            if (s == 6) add(four, 1);
           }
         }
         if (before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
         if (blocks == 1) {
-          syncConsumers(); // nobody reads what waited any more
-        } else { // nor anybody of the cluster, nor sums of the job before
-          if (tidX() == 128) arriveWith(sumsThere, N * wideRows * 4);
-          syncWarp();
-          if (each > 2 && lane < blocks) arriveIn(lane, restFree);
-          awaitPhase(restFree, parity);
+          const Job j = work.job(i);
+          if constexpr (GATED) finishGated<N>(work, j, a.out, a.unit, wait, total, warp - 4, lane);
+          else finishPlain<N>(work, j, wideRows * j.unit + (warp - 4) * tileRows, total, lane);
+          continue;
         }
+        // Nobody of the cluster reads what waited, nor sums of the job before.
+        if (tidX() == 128) arriveWith(sumsThere, (N - own) * wideRows * 4);
+        syncWarp();
+        if (each > 2 && lane < blocks) arriveIn(lane, restFree);
+        awaitPhase(restFree, parity);
         const int row = (warp - 4) * tileRows + (lane & 8) + lane / 16 * 4;
         UNROLL for (int n = 0; n < N / 8; n++) {
           const float4 v = rowsOf(total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3], lane);
           const int token = 8 * n + lane % 4 * 2 + lane / 4 % 2, owner = token * blocks / N;
           float *to = rest + (rank * own + (token & (own - 1))) * W::apart + row;
-          if (blocks == 1) *reinterpret_cast<float4 *>(to) = v;
+          if (owner == rank) *reinterpret_cast<float4 *>(to) = v;
           else storeIn(placeIn(owner, sharedAt(to)), v, placeIn(owner, sumsThere));
         }
+        syncWarp();
+        if (lane == 0) arrive(sumsThere);
       }
       // Meanwhile, what the sums of a lane's four rows still lack.
       constexpr int unitRows = Work::unitRows, together = GATED ? 2 : 1; // rows of the input that a warp finishes at a time
       const Job j = work.job(i);
       const Product p = work.product(j, 0);
       const int four = lane % (32 / together), row = unitRows * j.unit + 4 * four;
-      const Lacking lacks(p, row);
+      const Lacking<4, 1> lacks(p, row);
       const int mine = j.first + rank * own, end = minOf(own, j.end - mine);
 
       // sumAt is the sum of four rows of weights from place on, for one of the block's own rows of the input.
       auto sumAt = [&](int token, int place) ALWAYS -> float4 {
         auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::apart + place); };
-        if (blocks == 1) return of(0);
         if (blocks == 2) return of(0) + of(1);
         if (blocks == 4) return (of(0) + of(1)) + (of(2) + of(3));
         return ((of(0) + of(1)) + (of(2) + of(3))) + ((of(4) + of(5)) + (of(6) + of(7)));
       };
-      auto awaitSums = [&]() ALWAYS {
-        if (blocks == 1) syncConsumers();
-        else awaitPhase(sumsThere, parity);
-      };
       if constexpr (GATED) {
         const Product gated = work.product(j, 1);
-        const Lacking upLacks(gated.w ? gated : p, row);
-        awaitSums();
+        const Lacking<4, 1> upLacks(gated.w ? gated : p, row);
+        awaitPhase(sumsThere, parity);
         _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < end; t += 16) {
-          const float4 g = sumAt(t, 4 * four), u = sumAt(t, unitRows + 4 * four);
+          const int place = 4 * four + four / 8 * 32; // the gate's rows, and then what it gates, of each warpgroup
+          const float4 g = sumAt(t, place), u = sumAt(t, place + 32);
           float4 gate, up;
           UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, a.divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, a.divided, u[i]) : 1;
           float4 v = unitsOf(a.unit, gate, up);
@@ -345,7 +441,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           }
         };
         ask(warp - 4);
-        awaitSums();
+        awaitPhase(sumsThere, parity);
         _Pragma("unroll 1") for (int t = warp - 4; t < end; t += 8 * some) {
           UNROLL for (int k = 0; k < some; k++) {
             const int token = t + 8 * k, at = mine + token;

@@ -11,9 +11,9 @@ import (
 )
 
 // PrefixBytes is how many bytes of keys and values of a layer a decode step saves at least if it
-// attends to common prefixes once. Two more launches and parts that pass through memory take about
-// 10 µs of each layer, in which a GPU reads so much, from its cache in part.
-const PrefixBytes = 64 << 20
+// attends to common prefixes once. Two more launches and parts that pass through memory take 10 to 20
+// µs of each layer, in which a GPU reads so much, from its cache in part.
+const PrefixBytes = 96 << 20
 
 // Prefixes finds what sequences of a decode step have in common: whole segments of attention that
 // lie in the same pages, from the first on.
