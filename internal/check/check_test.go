@@ -17,7 +17,11 @@ func options(steps int) check.Options {
 }
 
 // A wrapped backend passes the tests of all backends.
-func TestWrapped(t *testing.T) { plantest.All(t, check.Wrap(cpu.New(2), options(2))) }
+// The states of Prefixes are restored from memory that no step has written, of which the reference
+// knows nothing.
+func TestWrapped(t *testing.T) {
+	plantest.Except(t, check.Wrap(cpu.New(2), options(2)), "Prefixes")
+}
 
 func TestNothingToCheck(t *testing.T) {
 	b := cpu.Reference()

@@ -88,9 +88,14 @@ var suite = []suiteTest{
 
 // All runs the suite. Where long tests do not run, it takes fewer shapes, and sizes and formats in
 // fewer combinations; see package longtest.
-func All(t *testing.T, b plan.Backend) {
+func All(t *testing.T, b plan.Backend) { Except(t, b) }
+
+// Except runs the suite without the tests of the given names.
+func Except(t *testing.T, b plan.Backend, names ...string) {
 	for _, c := range suite {
-		t.Run(c.name, func(t *testing.T) { c.run(t, b) })
+		if !slices.Contains(names, c.name) {
+			t.Run(c.name, func(t *testing.T) { c.run(t, b) })
+		}
 	}
 }
 
