@@ -41,9 +41,10 @@ With --tune, doctor measures products of weights with 1 to 2,048 rows on every G
 that may be the fastest: those of the named models, or of 1B and 8B models in Q4_K, Q6_K, Q8_0 and
 BF16, which takes about a minute. Nothing else should use the GPU meanwhile. The choice of a kernel
 changes no bit of an answer, only its time. The result is a file in the folder tune of realizar's
-cache: ~/.cache/realizar, unless REALIZAR_HOME or XDG_CACHE_HOME is set. Without it, built-in
-measurements or estimates choose. An interrupt leaves the file as it is. realizar inspect MODEL --plan
-shows the choices.
+cache: ~/.cache/realizar, unless REALIZAR_HOME or XDG_CACHE_HOME is set. Without it, estimates
+choose. Products are measured by themselves: compare with realizar bench --batch, and remove the file
+if it does not help. An interrupt leaves the file as it is. realizar inspect MODEL --plan shows the
+choices.
 
 With --json the members are device ("cuda:0", "cpu avx2"), check, state (ok, failed or none) and
 text.
@@ -61,9 +62,9 @@ Examples:
 func (c *doctorCommand) Validate() error {
 	switch {
 	case len(c.Model) > 0 && !c.Tune:
-		return errors.New("a model is for --tune; realizar verify checks the files of models")
+		return fmt.Errorf("%s: doctor takes a model only with --tune; realizar verify checks the files of a model", c.Model[0])
 	case c.Tune && backends.All.Host(backends.Choice{Name: c.Device}):
-		return fmt.Errorf("--tune is for GPUs, and --device=%s is none", c.Device)
+		return fmt.Errorf("--tune measures GPUs, and --device=%s is no GPU; leave --device out, or name a GPU such as cuda:0", c.Device)
 	}
 	return checkDevice(c.Device)
 }

@@ -159,15 +159,17 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 func (c *Compiler) prefixMoves(s *fuse.Stage) (prefix, decode func(b *plan.Batch) int) {
 	kept, q := c.Pools[s.Node().State].Bytes/c.Layout.lim.PageTokens, c.read(s.Q.In, inFloats)
 	_, _, both := c.attentionMoves(s)
-	prefix = func(b *plan.Batch) int {
-		var x PrefixSet
+	find := func(b *plan.Batch) (x PrefixSet) {
 		c.Prefixes.Find(&x, b)
+		return x
+	}
+	prefix = func(b *plan.Batch) int {
+		x := find(b)
 		once, _ := x.positions()
 		return len(x.Members)*q + once*kept
 	}
 	decode = func(b *plan.Batch) int {
-		var x PrefixSet
-		c.Prefixes.Find(&x, b)
+		x := find(b)
 		_, seen := x.positions()
 		return both(b) - seen*kept
 	}

@@ -10,21 +10,20 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// PrefixBytes is how many bytes of keys and values of a layer a decode step saves at least if it
-// attends to common prefixes once. Two more launches and parts that pass through memory take 10 to 20
-// µs of each layer, in which a GPU reads so much, from its cache in part.
+// PrefixBytes is the minimum number of bytes of keys and values of a layer that a decode step saves by
+// attending to common prefixes once. The two additional launches, and the parts that pass through
+// memory, take 10 to 20 µs of each layer; a GPU reads about so many bytes in that time.
 const PrefixBytes = 96 << 20
 
-// Prefixes finds what sequences of a decode step have in common: whole segments of attention that
-// lie in the same pages, from the first on.
+// Prefixes finds common prefixes: the leading segments of attention that several sequences of a
+// decode step have on the same pages.
 type Prefixes struct {
-	group      int // whose page tables count, the one of attention to all positions; -1 if no kernel attends to prefixes
+	group      int // the group of states whose page tables are compared; -1 if no kernel attends to prefixes
 	pageTokens int
-	least      int // segments that a step saves at least
+	least      int // the minimum number of segments that a step saves
 }
 
-// NewPrefixes returns what finds the prefixes of steps of p. bytes, at least 1, takes the place of
-// [PrefixBytes].
+// NewPrefixes returns the Prefixes of p. bytes, at least 1, replaces [PrefixBytes].
 func NewPrefixes(p *plan.Program, lim *plan.Limits, bytes int) Prefixes {
 	f := Prefixes{group: -1, pageTokens: lim.PageTokens}
 	for i := range p.Nodes {
@@ -66,7 +65,7 @@ type PrefixSet struct {
 type prefixRange struct{ from, to, segments int }
 
 // Find sets s to the prefixes of b, or to none if the step would save too little. Each sequence has
-// one prefix at most.
+// at most one prefix.
 func (f *Prefixes) Find(s *PrefixSet, b *plan.Batch) {
 	s.Segments, s.Members, s.Starts, s.found = s.Segments[:0], s.Members[:0], append(s.Starts[:0], 0), s.found[:0]
 	s.longest, s.own = 0, 0

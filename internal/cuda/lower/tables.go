@@ -245,7 +245,7 @@ func TableName(device string) string {
 }
 
 // FindTable returns the table for a device whose kernels have the given digest: that of the folder,
-// which may be empty, or else the built-in one, see [sameChip], or nil if there is none. A table of other kernels is
+// which may be empty, or else the built-in one, or nil if there is none. A table of other kernels is
 // ignored. The error says what is wrong with the folder's table.
 func FindTable(folder, device string, kernels func() (string, error)) (*TableFile, error) {
 	var failed error
@@ -274,25 +274,15 @@ func ReadTable(path, device string, kernels func() (string, error)) (*TableFile,
 	return readTable(f, path, device, kernels)
 }
 
-// sameChip names, for devices without a built-in table, one whose multiprocessors are the same.
-var sameChip = map[string]string{
-	"NVIDIA H200":        "NVIDIA H100 80GB HBM3",
-	"NVIDIA GH200 480GB": "NVIDIA H100 80GB HBM3",
-}
-
-// findBuiltIn returns the table of a device, or of one with the same chip, in the folder of tables of
-// files.
+// findBuiltIn returns the table of a device in the folder of tables of files.
 func findBuiltIn(files fs.FS, device string, kernels func() (string, error)) (*TableFile, error) {
-	for _, device := range []string{device, sameChip[device]} {
-		name := "tables/" + TableName(device)
-		f, err := files.Open(name)
-		if err != nil {
-			continue // there is no table for the device
-		}
-		defer func() { _ = f.Close() }()
-		return readTable(f, name, device, kernels)
+	name := "tables/" + TableName(device)
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, nil //nolint:nilerr // there is no table for the device
 	}
-	return nil, nil
+	defer func() { _ = f.Close() }()
+	return readTable(f, name, device, kernels)
 }
 
 func readTable(in io.Reader, path, device string, kernels func() (string, error)) (*TableFile, error) {

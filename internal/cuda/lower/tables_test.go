@@ -167,26 +167,6 @@ func TestFindTable(t *testing.T) {
 	}
 }
 
-// The table of a device serves one with the same chip, if that has none.
-func TestTableOfSameChip(t *testing.T) {
-	h100, err := someTable().Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h200 := &TableFile{Device: "NVIDIA H200", Kernels: testDigest, Date: "2026-11-27"}
-	own, err := h200.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := fstest.MapFS{"tables/nvidia-h100-80gb-hbm3.json": {Data: h100}}
-	for _, want := range []string{testDevice, "NVIDIA H200"} {
-		if f, err := findBuiltIn(files, "NVIDIA H200", digest); err != nil || f == nil || f.Device != want {
-			t.Errorf("%v, %v; want the table of %s", f, err, want)
-		}
-		files["tables/nvidia-h200.json"] = &fstest.MapFile{Data: own}
-	}
-}
-
 // The user's table comes before the built-in one, which serves where the user's cannot.
 func TestFindTableOrder(t *testing.T) {
 	const device = "A GPU without a table"
