@@ -102,6 +102,7 @@ func TestDevice(t *testing.T) {
 		{what: "none, by name", fails: backends.Absent(missing), options: Options{Device: "abacus"}, problem: ErrDevice, says: []string{"no beads"}},
 		{what: "too small, by name", abacus: abacus{free: 1}, options: Options{Device: "abacus"}, problem: ErrMemory, says: []string{"the weights take ", "on Large Abacus", "on the CPU"}},
 		{what: "lacks a kernel, by name", abacus: abacus{free: roomy8G, compile: loose}, options: Options{Device: "abacus"}, problem: loose},
+		{what: "FP8 activations on the processor", options: Options{Device: "cpu", Activations: ActivationsF8}, problem: ErrOptions, says: []string{"--activations f8"}},
 		{what: "another one", options: Options{Device: "slide rule"}, problem: ErrOptions, says: []string{`"slide rule"`, "auto, cpu or abacus"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -70,10 +70,7 @@ const chunkTokens = 256
 // limits returns the limits of an engine for one sequence of this length, with room for more
 // sequences. On a device, weights stream as the options say.
 func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
-	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: m.device.Rounds()}
-	if m.options.Activations == realizar.ActivationsF32 {
-		c.Activations = tensor.F32
-	}
+	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: m.activations()}
 	l := c.Limits(m.model.Program)
 	l.Tokens, l.Seqs, l.Rows = max(s.seqs, chunkTokens), s.seqs, s.seqs
 	for g := range l.Pages {
@@ -113,6 +110,17 @@ func (m *lockstepModel) cache() tensor.DType {
 		return tensor.F32
 	}
 	return tensor.F16
+}
+
+// activations returns the type that activations are rounded to.
+func (m *lockstepModel) activations() tensor.DType {
+	switch m.options.Activations {
+	case realizar.ActivationsF32:
+		return tensor.F32
+	case realizar.ActivationsF8:
+		return tensor.F8_E4M3
+	}
+	return m.device.Rounds()
 }
 
 // pages returns the number of a sequence's pages of a group. Every answer follows the same prompt,

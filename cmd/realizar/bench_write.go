@@ -84,10 +84,7 @@ func (b *benchmark) rewrite(m *lockstepModel, name string, drafts engine.Drafts,
 	p := m.memory
 	p.Program, p.Made = m.model.Program, m.model.Spec.Context
 	p.Options.Context, p.Options.Parallel, p.Options.Drafts = len(prompt)+len(answer), 1, drafts
-	p.Options.Cache, p.Options.Activations = m.cache(), m.device.Rounds()
-	if m.options.Activations == realizar.ActivationsF32 {
-		p.Options.Activations = tensor.F32
-	}
+	p.Options.Cache, p.Options.Activations = m.cache(), m.activations()
 	if need := p.Options.Context; p.Made > 0 && need > p.Made {
 		return usagef("--read and --write have %d tokens together; the model supports %d", need, p.Made)
 	}

@@ -21,7 +21,7 @@ type inspectCommand struct {
 	Model       string `arg:"" help:"${model}"`
 	Context     int    `default:"0" placeholder:"N" common:"" help:"Context to plan memory for, in tokens of prompt and answer together. Default: what the model supports, or on a GPU the largest power of two that fits."`
 	Parallel    int    `default:"1" placeholder:"M" common:"" help:"Number of running requests to plan memory for. Default: ${default}."`
-	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Arithmetic to plan memory for."`
+	Activations string `default:"auto" enum:"auto,f32,f8" placeholder:"auto|f32|f8" help:"Arithmetic to plan memory for."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" common:"" help:"Device to plan memory for: cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is the device that run chooses."`
 	Tensors     bool   `common:"" help:"List the tensors."`
 	Metadata    bool   `common:"" help:"List the metadata of a GGUF file, or config.json."`

@@ -109,6 +109,15 @@ func (b *Backend) Name() string { return "cuda" }
 // Rounds returns F16.
 func (b *Backend) Rounds() tensor.DType { return tensor.F16 }
 
+// activations returns the formats that [plan.Limits.Activations] may have.
+func (b *Backend) activations() []tensor.DType {
+	all := []tensor.DType{tensor.F32, b.Rounds()}
+	if b.Hopper() {
+		all = append(all, tensor.F8_E4M3)
+	}
+	return all
+}
+
 // Description returns the device's name.
 func (b *Backend) Description() string { return b.Info.Name }
 

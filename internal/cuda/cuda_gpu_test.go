@@ -10,6 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
 )
 
 // These tests need a GPU of capability 8.0 or later:
@@ -58,6 +59,22 @@ func TestProductBits(t *testing.T) {
 	for name, o := range map[string]cuda.Options{"hopper": {}, "base": {Base: true}} {
 		t.Run(name, func(t *testing.T) { plantest.ProductBits(t, open(t, o)) })
 	}
+}
+
+// A rounder rounds activations to E4M3.
+type rounder struct{ *cuda.Backend }
+
+func (rounder) Rounds() tensor.DType { return tensor.F8_E4M3 }
+
+func (r rounder) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	return r.Backend.Compile(ctx, layered(p), lim, loaded)
+}
+
+// Products of activations in E4M3 have errors of a few per cent, and the same bits in every batch.
+func TestFloat8(t *testing.T) {
+	b := rounder{open(t, cuda.Options{})}
+	t.Run("bits", func(t *testing.T) { plantest.ProductBits(t, b) })
+	t.Run("plan", func(t *testing.T) { plantest.All(t, b) })
 }
 
 func TestPlan(t *testing.T) {

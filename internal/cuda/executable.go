@@ -13,7 +13,6 @@ import (
 	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/tensor"
 )
 
 // planWeights places the weights of p.
@@ -95,8 +94,8 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	if lim.Activations != tensor.F32 && lim.Activations != b.Rounds() {
-		return nil, fmt.Errorf("cuda: no %v activations; use %v or %v", lim.Activations, tensor.F32, b.Rounds())
+	if !slices.Contains(b.activations(), lim.Activations) {
+		return nil, fmt.Errorf("cuda: %s has no kernels for %v activations; use one of %v", b.Info.Name, lim.Activations, b.activations())
 	}
 	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.masks.stale = make([]bool, lim.Masks)

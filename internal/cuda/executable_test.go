@@ -3,8 +3,10 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -328,11 +330,14 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 
 // Unsupported formats of activations are refused.
 func TestActivations(t *testing.T) {
-	b, _ := openFake(t, drivertest.Options{}, Options{})
+	b, _ := openFake(t, drivertest.Options{}, Options{Base: true})
 	p := decoder(t, tensor.Q4_K)
 	lim := limitsFor(p, 8, 2)
-	lim.Activations = tensor.Q8_0
-	if _, err := b.Compile(t.Context(), p, lim, nil); err == nil || err.Error() != "cuda: no Q8_0 activations; use F32 or F16" {
-		t.Errorf("Q8_0 activations: %v", err)
+	for _, d := range []tensor.DType{tensor.Q8_0, tensor.F8_E4M3} {
+		lim.Activations = d
+		want := fmt.Sprintf("has no kernels for %v activations; use one of [F32 F16]", d)
+		if _, err := b.Compile(t.Context(), p, lim, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v activations: %v", d, err)
+		}
 	}
 }

@@ -248,7 +248,7 @@ func TestKernels(t *testing.T) {
 				}
 			}
 			for _, p := range programs {
-				for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {
+				for _, activations := range b.activations() {
 					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
 				}
 			}

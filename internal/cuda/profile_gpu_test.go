@@ -23,7 +23,7 @@ const profileRuns = 15
 
 // TestProfile logs, for the models that MODELS names, the time of each kernel in a decode step and
 // in a prefill, and the share of the memory bandwidth that it uses. It compares the sums with
-// unobserved steps. TUNED names a folder with a table of kernels; see TestGPUTable.
+// unobserved steps. ACTIVATIONS=f8 has activations in E4M3. TUNED names a folder with a table of kernels; see TestGPUTable.
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		tables := os.Getenv("TUNED")
@@ -76,6 +76,9 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 	t.Helper()
 	length := 512 + (tokens+31)/32*32 // whole pages
 	lim := plan.Limits{Tokens: max(256, seqs*tokens), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
+	if os.Getenv("ACTIVATIONS") == "f8" {
+		lim.Activations = tensor.F8_E4M3
+	}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, seqs*length/lim.PageTokens)
 	}

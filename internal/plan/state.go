@@ -223,7 +223,7 @@ type Limits struct {
 	PageTokens         int          // tokens per page
 	Pages              []int        // pages of each group; slots for states per sequence
 	Cache              tensor.DType // format of states per token that are not exact: F32, F16, Q8_0 for 8 bits in blocks of 32 along the head, or F8_E4M3 with a scale for each key and value of a head
-	Activations        tensor.DType // format of the inputs of products: F32, or the backend's [Backend.Rounds]
+	Activations        tensor.DType // format of the inputs of products: F32, the backend's [Backend.Rounds], or F8_E4M3 if it has kernels for that
 
 	// Weights is how many bytes of a device's memory the program's weights may take; 0 is
 	// unlimited. Weights that do not fit are copied to the device when they are needed, see

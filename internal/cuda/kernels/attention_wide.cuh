@@ -134,7 +134,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     const u64 keys = piecesOfRows(at, runTokens * 16);
     UNROLL for (int i = 0; i < 16; i++) x[i] = 0;
     beginProducts();
-    UNROLL for (int k = 0; k < D / 16; k++) multiplyRows<32, false>(x, q[k], keys + (2 * runTokens * 16 >> 4) * k);
+    UNROLL for (int k = 0; k < D / 16; k++) multiplyRows<32, InF16>(x, q[k], keys + (2 * runTokens * 16 >> 4) * k);
     endProducts();
   };
   int run = all.first;

@@ -12,7 +12,6 @@ template <class A, class B> struct SameFormat { static constexpr bool yes = fals
 template <class A> struct SameFormat<A, A> { static constexpr bool yes = true; };
 template <class A, class B> INLINE constexpr bool sameFormat() { return SameFormat<A, B>::yes; }
 
-
 struct Product {
   const u8 *w;         // tiles
   const float *powers; // [rows] what weights have been divided by, or 0: nothing
@@ -34,6 +33,7 @@ struct LinearArgs {
   float divided;     // what the input in 16 bits has been divided by
   const s32 *count;  // rows of x in this step
   Forms out;         // gated: where the unit's values go; those of its activation alone, where nothing is gated
+  const float *scales; // [count] of the input in float8
   const float *norm; // [cols] weights of an RMS norm of one row, where the kernel does it
   const s32 *row;    // which row that is, or 0: the first
   float eps;

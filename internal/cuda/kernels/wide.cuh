@@ -14,6 +14,7 @@
 // products in the same order.
 #pragma once
 #include "experts.cuh"
+#include "float8.cuh"
 #include "hopper.cuh"
 #include "matrix.cuh"
 
@@ -66,6 +67,11 @@ INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
   return high ? float4{three, four, c, d} : float4{a, b, three, four};
 }
 
+// placeAt is where number i is, also where there are none. An address that is either 0 or
+// computed is avoided: ptxas 13.0 does not wait for the zero (CS2R) if an instruction that may set
+// the address follows, so a comparison with 0 sees what the register had before.
+INLINE const float *placeAt(const float *p, s64 i) { return reinterpret_cast<const float *>(reinterpret_cast<u64>(p) + u64(4 * i)); }
+
 // A Job is what a cluster multiplies at a time: a unit of rows of weights, and N rows of the input
 // from first on. Rows from end on are ignored.
 struct Job {
@@ -96,9 +102,16 @@ template <int N, bool GATED> struct ManyRows {
   }
   METHOD Product product(const Job &j, int i) const { return a.p[GATED ? i : j.which]; }
   METHOD float scale() const { return a.scale; }
-  METHOD float divided() const { return a.divided; }
+  METHOD float divided(int) const { return a.divided; }
   METHOD int residualStride() const { return a.residualStride; }
-  METHOD const float *residual(int row, int at) const { return a.residual ? a.residual + s64(at) * a.residualStride + row : nullptr; }
+  METHOD bool adds() const { return a.residual != nullptr; }
+  METHOD const float *residual(int row, int at) const { return placeAt(a.residual, s64(at) * a.residualStride + row); }
+};
+
+// ManyFloat8 is ManyRows for rows of the input in float8, each with a scale.
+template <int N, bool GATED> struct ManyFloat8 : ManyRows<N, GATED> {
+  using ManyRows<N, GATED>::ManyRows;
+  METHOD float divided(int row) const { return this->a.scales[row]; }
 };
 
 // ManySlots makes the jobs of products of experts with their slots, which an earlier kernel of the
@@ -124,20 +137,23 @@ template <int N, bool GATED> struct ManySlots {
                    p.bias ? p.bias + s64(e.expert) * p.biasApart : nullptr, a.rows, a.stride};
   }
   METHOD float scale() const { return 1; }
-  METHOD float divided() const { return a.divided; }
+  METHOD float divided(int) const { return a.divided; }
   METHOD int residualStride() const { return 0; }
+  METHOD bool adds() const { return false; }
   METHOD const float *residual(int, int) const { return nullptr; }
 };
 
 // Lacking is what the sums of some rows of weights still lack, APART from each other from row on.
-template <int ROWS, int APART> struct Lacking {
+template <class F, int ROWS, int APART> struct Lacking {
   float power[ROWS], bias[ROWS];
   bool biased;
   METHOD Lacking(const Product &p, int row) {
     biased = p.bias != nullptr;
     UNROLL for (int i = 0; i < ROWS; i++) {
       const int at = minOf(row + APART * i, p.rows - 1);
-      power[i] = p.powers ? p.powers[at] : 1, bias[i] = p.bias ? p.bias[at] : 0;
+      if constexpr (isFloat8<F>) power[i] = fitOf(p, at).undo;
+      else power[i] = p.powers ? p.powers[at] : 1;
+      bias[i] = p.bias ? p.bias[at] : 0;
     }
   }
   METHOD float valueOf(int i, float divided, float sum) const {
@@ -151,12 +167,13 @@ template <int ROWS, int APART> struct Lacking {
 // input. Sum 4n + 2h + e is of row g + 8h with row 8n + 2t + e.
 
 // finishPlain writes a lane's sums; row is the first of its warp's. Eight lanes write 32 bytes.
-template <int N, class Work> INLINE void finishPlain(const Work &work, const Job &j, int row, const float (&total)[N / 2], int lane) {
+template <class F, int N, class Work> INLINE void finishPlain(const Work &work, const Job &j, int row, const float (&total)[N / 2], int lane) {
   constexpr int some = N < 32 ? N / 8 : 4; // eights of the input's rows whose residuals are on their way
   const Product p = work.product(j, 0);
   row += lane / 4;
-  const Lacking<2, 8> lacks(p, row);
+  const Lacking<F, 2, 8> lacks(p, row);
   int at = j.first + lane % 4 * 2;
+  const bool adds = work.adds();
   const float *from = work.residual(row, at);
   float *y = p.y + s64(at) * p.stride + row;
   const s64 step = p.stride, fromStep = work.residualStride();
@@ -169,13 +186,15 @@ template <int N, class Work> INLINE void finishPlain(const Work &work, const Job
       }
     };
     // Residuals may lie where the results are stored: each is read by the lane that writes there.
-    if (from) each([&](int i, int h, int token) ALWAYS { residual[i] = from[token * fromStep + 8 * h]; });
+    UNROLL for (int i = 0; i < 4 * some; i++) {
+      const int token = i / 4 * 8 + i % 2, h = i / 2 % 2;
+      residual[i] = loadIf(adds && at + token < j.end && row + 8 * h < p.rows, placeAt(from, token * fromStep + 8 * h));
+    }
     each([&](int i, int h, int token) ALWAYS {
-      const float v = lacks.valueOf(h, work.divided(), total[4 * n + i]) * work.scale();
-      y[token * step + 8 * h] = from ? residual[i] + v : v;
+      const float v = lacks.valueOf(h, work.divided(at + token), total[4 * n + i]) * work.scale();
+      y[token * step + 8 * h] = adds ? residual[i] + v : v;
     });
-    at += 8 * some, y += 8 * some * step;
-    if (from) from += 8 * some * fromStep;
+    at += 8 * some, y += 8 * some * step, from = placeAt(from, 8 * some * fromStep);
     asm volatile("" : "+l"(y), "+l"(from)); // addresses of later rows are not made before
   }
 }
@@ -203,19 +222,20 @@ INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int l
 // finishGated writes the values of a unit. Warps 0 and 1 of a warpgroup have the gate's sums, and
 // warps 2 and 3 those that it gates: they see each other's in shared memory, where a lane has every
 // 256th, and finish half of the input's rows each.
-template <int N, class Work> INLINE void finishGated(const Work &work, const Job &j, const Forms &out, const Unit &unit, float4 *own, const float (&total)[N / 2], int warp, int lane) {
+template <class F, int N, class Work> INLINE void finishGated(const Work &work, const Job &j, const Forms &out, const Unit &unit, float4 *own, const float (&total)[N / 2], int warp, int lane) {
   UNROLL for (int n = 0; n < N / 8; n++) own[256 * n] = float4{total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3]};
   syncGroup(warp / 4);
   const int second = warp / 2 % 2;
   const float4 *gates = own - 64 * second, *ups = gates + 64;
   const Product p = work.product(j, 0), gated = work.product(j, 1);
   const int begin = j.unit * (wideRows / 2), first = begin + warp / 4 * 32 + warp % 2 * 16, row = first + lane / 4;
-  const Lacking<2, 8> lacks(p, row), upLacks(gated.w ? gated : p, row);
+  const Lacking<F, 2, 8> lacks(p, row), upLacks(gated.w ? gated : p, row);
   _Pragma("unroll 1") for (int n = second * (N / 16); n < (second + 1) * (N / 16); n++) {
     float4 gate = gates[256 * n], up = ups[256 * n];
     UNROLL for (int i = 0; i < 4; i++) {
-      gate[i] = lacks.valueOf(i / 2, work.divided(), gate[i]);
-      up[i] = gated.w ? upLacks.valueOf(i / 2, work.divided(), up[i]) : 1;
+      const float divided = work.divided(j.first + 8 * n + lane % 4 * 2 + i % 2);
+      gate[i] = lacks.valueOf(i / 2, divided, gate[i]);
+      up[i] = gated.w ? upLacks.valueOf(i / 2, divided, up[i]) : 1;
     }
     float4 v = unitsOf(unit, gate, up);
     UNROLL for (int i = 0; i < 4; i++) v[i] = row + i / 2 * 8 < p.rows ? v[i] : 0;
@@ -226,6 +246,22 @@ template <int N, class Work> INLINE void finishGated(const Work &work, const Job
   }
   syncGroup(warp / 4); // nobody reads the sums any more
 }
+
+// A WarpTiles is the row of tiles that a warp multiplies of a job. A gate's warpgroups each have two
+// tiles of the gate, then two of what it gates.
+template <bool GATED, class Work> struct WarpTiles {
+  Product p;
+  int tile; // of rows; the last one where there is none
+  METHOD WarpTiles(const Work &work, const Job &j, int warp) {
+    p = work.product(j, 0);
+    if (GATED && (warp & 2)) {
+      const Product gated = work.product(j, 1);
+      if (gated.w) p = gated;
+    }
+    const int at = GATED ? j.unit * (wideTiles / 2) + warp / 4 * 2 + warp % 2 : j.unit * wideTiles + warp;
+    tile = minOf(at, (p.rows + tileRows - 1) / tileRows - 1);
+  }
+};
 
 // wide is what a block does.
 template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
@@ -264,13 +300,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       Phases<W::tileStages> ring;
       for (int i = begin; i < jobs; i += apart) {
         const Job j = work.job(i);
-        Product p = work.product(j, 0);
-        if (GATED && (lane & 2)) { // each warpgroup has two tiles of the gate, then two of what it gates
-          const Product gated = work.product(j, 1);
-          if (gated.w) p = gated;
-        }
-        const int row = GATED ? j.unit * (wideTiles / 2) + lane / 4 * 2 + lane % 2 : j.unit * wideTiles + lane;
-        const u8 *tile = p.w + s64(minOf(row, (p.rows + tileRows - 1) / tileRows - 1)) * a.colTiles * F::tileBytes; // one that is not there is the last
+        const WarpTiles<GATED, Work> of(work, j, lane);
+        const u8 *tile = of.p.w + s64(of.tile) * a.colTiles * F::tileBytes;
         _Pragma("unroll 1") for (int kt = from; kt < to; kt++) {
           awaitPhase(tileFree + 8 * ring.stage, ring.parity ^ 1);
           if (lane == 0) arriveWith(tileThere + 8 * ring.stage, W::stageBytes);
@@ -319,6 +350,11 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         asm volatile("" : "+l"(four));    // and are not registers
         int kt = from, before = -1; // the chunk whose products are under way
         uint4 operands[groups][steps];
+        F w;
+        if constexpr (isFloat8<F>) {
+          const WarpTiles<GATED, Work> of(work, work.job(i), warp - 4);
+          w.fitted.load(of.p, of.tile, lane);
+        }
         // The loop is unrolled by two segments, not by all: code that is short stays in the cache.
         _Pragma("unroll 1") for (int s = 0; s < each; s += 2) {
           UNROLL for (int second = 0; second < 2; second++) {
@@ -328,7 +364,6 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             _Pragma("unroll 1") for (; kt < end; kt++) {
               const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * F::tileBytes;
               awaitPhase(tileThere + 8 * ring.stage, ring.parity);
-              F w;
               w.template loadScales<FromShared>(tile, lane);
               w.prepare();
               UNROLL for (int q = 0; q < quarters; q++) {
@@ -338,7 +373,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
                   if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
                   const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
                   beginProducts();
-                  UNROLL for (int i = 0; i < steps; i++) multiplyRows<N, sameFormat<F, BF16>()>(acc, operands[h][i], x + 2 * i);
+                  UNROLL for (int i = 0; i < steps; i++) multiplyRows<N, isFloat8<F> ? InFloat8 : sameFormat<F, BF16>() ? InBF16 : InF16>(acc, operands[h][i], x + 2 * i);
                   endProducts();
                   awaitProducts<groups - 1>();
                   if (h == 0 && before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
@@ -376,12 +411,13 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         if (before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
         if (blocks == 1) {
           const Job j = work.job(i);
-          if constexpr (GATED) finishGated<N>(work, j, a.out, a.unit, wait, total, warp - 4, lane);
-          else finishPlain<N>(work, j, wideRows * j.unit + (warp - 4) * tileRows, total, lane);
+          if constexpr (GATED) finishGated<F, N>(work, j, a.out, a.unit, wait, total, warp - 4, lane);
+          else finishPlain<F, N>(work, j, wideRows * j.unit + (warp - 4) * tileRows, total, lane);
           continue;
         }
         // Nobody of the cluster reads what waited, nor sums of the job before.
-        if (tidX() == 128) arriveWith(sumsThere, (N - own) * wideRows * 4);
+        const bool plain = own >= 8; // its own sums are stored, not sent, where that is faster
+        if (tidX() == 128) arriveWith(sumsThere, (plain ? N - own : N) * wideRows * 4);
         syncWarp();
         if (each > 2 && lane < blocks) arriveIn(lane, restFree);
         awaitPhase(restFree, parity);
@@ -390,7 +426,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           const float4 v = rowsOf(total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3], lane);
           const int token = 8 * n + lane % 4 * 2 + lane / 4 % 2, owner = token * blocks / N;
           float *to = rest + (rank * own + (token & (own - 1))) * W::apart + row;
-          if (owner == rank) *reinterpret_cast<float4 *>(to) = v;
+          if (plain && owner == rank) *reinterpret_cast<float4 *>(to) = v;
           else storeIn(placeIn(owner, sharedAt(to)), v, placeIn(owner, sumsThere));
         }
         syncWarp();
@@ -401,7 +437,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       const Job j = work.job(i);
       const Product p = work.product(j, 0);
       const int four = lane % (32 / together), row = unitRows * j.unit + 4 * four;
-      const Lacking<4, 1> lacks(p, row);
+      const Lacking<F, 4, 1> lacks(p, row);
       const int mine = j.first + rank * own, end = minOf(own, j.end - mine);
 
       // sumAt is the sum of four rows of weights from place on, for one of the block's own rows of the input.
@@ -413,13 +449,14 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       };
       if constexpr (GATED) {
         const Product gated = work.product(j, 1);
-        const Lacking<4, 1> upLacks(gated.w ? gated : p, row);
+        const Lacking<F, 4, 1> upLacks(gated.w ? gated : p, row);
         awaitPhase(sumsThere, parity);
         _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < end; t += 16) {
           const int place = 4 * four + four / 8 * 32; // the gate's rows, and then what it gates, of each warpgroup
           const float4 g = sumAt(t, place), u = sumAt(t, place + 32);
           float4 gate, up;
-          UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, a.divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, a.divided, u[i]) : 1;
+          const float divided = work.divided(mine + t);
+          UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, divided, u[i]) : 1;
           float4 v = unitsOf(a.unit, gate, up);
           UNROLL for (int i = 0; i < 4; i++) v[i] = row + i < p.rows ? v[i] : 0;
           storeFour(a.out, mine + t, row, v);
@@ -431,13 +468,12 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         // Residuals are loaded before the sums arrive, some rows at a time. They may lie where the
         // results are stored.
         constexpr int some = 4;
-        const bool whole = row + 4 <= p.rows;
+        const bool whole = row + 4 <= p.rows, adds = work.adds();
         float4 residual[some];
         auto ask = [&](int t) ALWAYS {
           UNROLL for (int k = 0; k < some; k++) {
-            const float *from = work.residual(row, mine + t + 8 * k);
             residual[k] = float4{};
-            if (from && whole && t + 8 * k < end) residual[k] = *reinterpret_cast<const float4 *>(from);
+            if (adds && whole && t + 8 * k < end) residual[k] = *reinterpret_cast<const float4 *>(work.residual(row, mine + t + 8 * k));
           }
         };
         ask(warp - 4);
@@ -449,13 +485,12 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             const float4 sum = sumAt(token, 4 * four);
             float *y = p.y + s64(at) * p.stride + row;
             float4 v;
-            UNROLL for (int i = 0; i < 4; i++) v[i] = lacks.valueOf(i, a.divided, sum[i]) * work.scale();
-            const float *from = work.residual(row, at);
+            UNROLL for (int i = 0; i < 4; i++) v[i] = lacks.valueOf(i, work.divided(at), sum[i]) * work.scale();
             if (whole) {
-              *reinterpret_cast<float4 *>(y) = from ? residual[k] + v : v;
+              *reinterpret_cast<float4 *>(y) = adds ? residual[k] + v : v;
             } else {
               UNROLL for (int i = 0; i < 4; i++) {
-                if (row + i < p.rows) y[i] = from ? from[i] + v[i] : v[i];
+                if (row + i < p.rows) y[i] = adds ? work.residual(row, at)[i] + v[i] : v[i];
               }
             }
           }
@@ -480,4 +515,12 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   WIDE(prefix##_gated_64, F, 64, true, Work)  \
   WIDE(prefix##_gated_128, F, 128, true, Work)
 #define WIDES(F) WIDES_OF(wide, F, ManyRows)
+#define WIDES_FLOAT8(F)                                                                  \
+  extern "C" __global__ void __launch_bounds__(256) fit(const FitArgs a) { fit<F>(a); }  \
+  WIDE(wide_16, Float8<F>, 16, false, ManyFloat8)                                        \
+  WIDE(wide_64, Float8<F>, 64, false, ManyFloat8)                                        \
+  WIDE(wide_128, Float8<F>, 128, false, ManyFloat8)                                      \
+  WIDE(wide_gated_16, Float8<F>, 16, true, ManyFloat8)                                   \
+  WIDE(wide_gated_64, Float8<F>, 64, true, ManyFloat8)                                   \
+  WIDE(wide_gated_128, Float8<F>, 128, true, ManyFloat8)
 #define WIDE_EXPERTS(F) WIDES_OF(expert, F, ManySlots)

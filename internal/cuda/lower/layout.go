@@ -16,6 +16,7 @@ type Layout struct {
 	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row compute themselves, by output
 	scratch *plan.Scratch
 	wanted  [][kinds]bool // by value: the forms that some stage reads
+	routes  []bool        // by value: it chooses experts
 	by      []float32     // by value: see device.Forms
 	offsets []formOffsets // by buffer
 	Bytes   int           // size of all buffers
@@ -33,16 +34,19 @@ func chunked(rows int) int { return (rows + 127) &^ 127 }
 // NewLayout divides p into stages and places its values. If apart is true, every node is a stage of
 // its own and every value is also written as float32, so that it can be observed.
 func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
-	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes)), by: make([]float32, len(p.Shapes))}
+	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes)), by: make([]float32, len(p.Shapes)), routes: make([]bool, len(p.Shapes))}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		l.by[n.Out] = half(operations[n.Op].most(n))
+		if n.Op == plan.Experts {
+			l.routes[n.In[1]] = true
+		}
 	}
 	if apart {
 		l.Stages = fuse.Single(p)
 	} else {
 		l.Stages = Rules(lim).Stages(p)
-		l.Normed = fuse.Norms(p, l.Stages, maxNormed, func(s *fuse.Stage, i int) bool { return operationOf(s).norms(s, i, lim) })
+		l.Normed = fuse.Norms(p, l.Stages, maxNormed, func(s *fuse.Stage, i int) bool { return !l.float8(s) && operationOf(s).norms(s, i, lim) })
 	}
 	io := make([]plan.Stage, len(l.Stages))
 	for i := range l.Stages {
@@ -56,7 +60,7 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 	for i := range l.Stages {
 		s := &l.Stages[i]
 		for j, v := range s.Inputs() {
-			for _, k := range operationOf(s).reads(s, j, lim) {
+			for _, k := range l.reads(s, j) {
 				l.wanted[v][k] = true
 			}
 		}
@@ -82,6 +86,14 @@ func (l *Layout) norm(s *fuse.Stage) *fuse.Stage {
 		return l.Normed[in[0]]
 	}
 	return nil
+}
+
+// reads returns the forms in which s reads input i.
+func (l *Layout) reads(s *fuse.Stage, i int) []kind {
+	if i == 0 && l.float8(s) {
+		return []kind{inF16} // quantize reads it
+	}
+	return operationOf(s).reads(s, i, l.lim)
 }
 
 // place assigns an offset to every form of every buffer.

@@ -52,6 +52,10 @@ func (linear) norms(s *fuse.Stage, i int, lim *plan.Limits) bool {
 	return i == 0 && arithmetic(s.Node().Weight, lim) != inFloats
 }
 
+func (linear) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
+	return quantized(p, lim, n)
+}
+
 type productArgs struct {
 	w, powers, y, bias driver.DevicePtr
 	rows, stride       int32
@@ -66,7 +70,7 @@ type linearArgs struct {
 	_                               int32
 	count                           driver.DevicePtr
 	out                             device.Forms
-	norm, row                       driver.DevicePtr
+	scales, norm, row               driver.DevicePtr
 	eps                             float32
 	unit                            unit
 }
@@ -155,7 +159,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			a.p[i].y, a.p[i].stride = f.F32, f.Stride
 		}
 	}
-	variants, kernels := variantsOf(c.Hopper, gated), weights.Family(t.Format)
+	variants, kernels, wide := variantsOf(c.Hopper, gated), weights.Family(t.Format), weights.WideFamily(t.Format)
 	switch form {
 	case inFloats:
 		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
@@ -180,6 +184,19 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		a.units = int32((t.RowTiles + 1) / 2)
 	}
+	var before []Launch
+	float8 := c.Layout.float8(s)
+	if float8 {
+		variants, kernels, wide = plainFloat8, weights.Float8Family(t.Format), weights.Float8Family(t.Format)
+		if gated {
+			variants = gatedFloat8
+		}
+		l, err := c.quantize(s, &a)
+		if err != nil {
+			return nil, err
+		}
+		before = append(before, l)
+	}
 	args := device.Arguments(&a)
 	one := args // for a single row
 	norm := c.Layout.norm(s)
@@ -197,7 +214,9 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
 	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
-	chosen.product, chosen.tabled = productOf(s, c.Layout.lim)
+	if !float8 {
+		chosen.product, chosen.tabled = productOf(s, c.Layout.lim)
+	}
 	var by []Launch
 	name := kernels
 	for i, v := range variants {
@@ -220,7 +239,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		case ofSeveral:
 			family = weights.SeveralFamily(t.Format)
 		case ofWide:
-			threads, family = wideThreads, weights.WideFamily(t.Format)
+			threads, family = wideThreads, wide
 			grid = func(sh *Shape) (driver.Dim3, int) {
 				_, cluster, _ := chosen.choose(sh.Size(rows))
 				return c.wideGrid(&t, chosen.jobs(&v, sh.Size(rows)), v.rows, cluster), cluster
@@ -243,7 +262,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if form != inFloats {
 		l.choices = func(most int) string { return kernels + " " + chosen.describe(most) }
 	}
-	return []Launch{l}, nil
+	return append(before, l), nil
 }
 
 // wideUnits returns the number of units of weight rows in a stage's products; see kernels/wide.cuh.

@@ -75,12 +75,12 @@ func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 		if s.Pick != nil {
 			d = plan.Rows
 		}
-		value(d, c.read(v, operationOf(s).reads(s, i, c.Layout.lim)[0]))
+		value(d, c.read(v, c.Layout.reads(s, i)[0]))
 	}
 	alone := 0 // more bytes if there is a single row
 	if norm := c.Layout.norm(s); norm != nil {
 		m := norm.Node()
-		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, operationOf(s).reads(s, 0, c.Layout.lim)[0])
+		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, c.Layout.reads(s, 0)[0])
 	}
 	return func(b *plan.Batch) int {
 		bytes, size := tokens*len(b.Tokens)+rows*len(b.Rows), b.Size(out)

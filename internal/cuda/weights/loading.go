@@ -56,7 +56,7 @@ type Loader struct {
 	c      *driver.Context // the stream's context
 	waiter *driver.Context // waits for events while c continues
 	stream *driver.Stream
-	pack   map[tensor.DType]*driver.Function // layout kernels by format, for use in c
+	pack   packers
 	berths []Berth
 
 	Loaded    plan.Loaded
@@ -110,19 +110,35 @@ func leaveBerths(c *driver.Context, berths []Berth) error {
 	return all
 }
 
+// packers are the kernels that lay out matrices, by format.
+type packers struct {
+	pack, fit map[tensor.DType]*driver.Function
+}
+
 // packers returns the kernels that lay out the matrices of w, for use in c. It must be called on
 // the main thread.
-func (w *Plan) packers(g *device.GPU, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
-	all := map[tensor.DType]*driver.Function{}
+func (w *Plan) packers(g *device.GPU, c *driver.Context) (packers, error) {
+	all := packers{map[tensor.DType]*driver.Function{}, map[tensor.DType]*driver.Function{}}
+	add := func(to map[tensor.DType]*driver.Function, d tensor.DType, family, name string) error {
+		if to[d] != nil {
+			return nil
+		}
+		f, err := g.Function(family, name)
+		if err == nil {
+			to[d] = f.In(c)
+		}
+		return err
+	}
 	for _, m := range w.Matrices {
-		if all[m.Format] != nil {
+		if err := add(all.pack, m.Format, Family(m.Format), "pack"); err != nil {
+			return all, err
+		}
+		if !m.Float8 {
 			continue
 		}
-		f, err := g.Function(Family(m.Format), "pack")
-		if err != nil {
-			return nil, err
+		if err := add(all.fit, m.Format, Float8Family(m.Format), "fit"); err != nil {
+			return all, err
 		}
-		all[m.Format] = f.In(c)
 	}
 	return all, nil
 }
@@ -243,6 +259,12 @@ type PackArgs struct {
 	_          int32
 }
 
+// fitArgs are the parameters of the fit kernels; see kernels/float8.cuh.
+type fitArgs struct {
+	w, powers, fits driver.DevicePtr
+	colTiles, _     int32
+}
+
 // send reads a chunk and queues its copy and layout on the stream.
 func (l *Loader) send(c *Chunk, x *Berth) error {
 	t := l.Plan.Order[c.Weight]
@@ -288,8 +310,14 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 			a.Powers = to + driver.DevicePtr(powers)
 		}
 		grid := driver.Dim3{X: tiles, Y: (m.ColTiles + 3) / 4}
-		if err := l.pack[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, device.Arguments(&a)); err != nil {
+		if err := l.pack.pack[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, device.Arguments(&a)); err != nil {
 			return err
+		}
+		if m.Float8 {
+			a := fitArgs{w: a.Dst, powers: a.Powers, fits: to + driver.DevicePtr(m.Fits()+FitBytes*c.Row), colTiles: int32(m.ColTiles)}
+			if err := l.pack.fit[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: driver.Dim3{X: tiles}, Block: driver.Dim3{X: 256}}, device.Arguments(&a)); err != nil {
+				return err
+			}
 		}
 		// The stream copies the image to the host before it lays out another expert in the same
 		// place.

@@ -40,7 +40,8 @@ type Tiling struct {
 	Rows, Cols int
 	RowTiles   int
 	ColTiles   int
-	Bytes      int // of a tile
+	Bytes      int  // of a tile
+	Float8     bool // products may compute with activations in E4M3
 }
 
 // TileOf returns the columns and bytes of a tile of format d.
@@ -66,8 +67,12 @@ func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 		Format: format, Rows: w.Rows(), Cols: w.Cols(), Bytes: bytes,
 		RowTiles: (w.Rows() + TileRows - 1) / TileRows,
 		ColTiles: (w.Cols() + cols - 1) / cols,
+		Float8:   lim.Activations == tensor.F8_E4M3 && slices.Contains(inFloat8, format),
 	}
 }
+
+// inFloat8 are the formats with kernels for activations in E4M3.
+var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
 // Tiles returns the size of all tiles, in bytes.
 func (t *Tiling) Tiles() int { return t.RowTiles * t.ColTiles * t.Bytes }
@@ -76,12 +81,24 @@ func (t *Tiling) Tiles() int { return t.RowTiles * t.ColTiles * t.Bytes }
 // tiles.
 func (t *Tiling) Scaled() bool { return plan.InBytes(t.Format) }
 
-// Size returns the size of the tiles and the rows' powers of two, in bytes.
-func (t *Tiling) Size() int {
+// Fits returns the offset in bytes of the rows' fits, which [Tiling.Float8] needs; see
+// kernels/float8.cuh. They follow the powers of two.
+func (t *Tiling) Fits() int {
 	if t.Scaled() {
 		return t.Tiles() + 4*TileRows*t.RowTiles
 	}
 	return t.Tiles()
+}
+
+// FitBytes is the size of the fit of a row.
+const FitBytes = 8
+
+// Size returns the size in bytes of the tiles, the rows' powers of two and their fits.
+func (t *Tiling) Size() int {
+	if t.Float8 {
+		return t.Fits() + FitBytes*TileRows*t.RowTiles
+	}
+	return t.Fits()
 }
 
 // RowBytes returns the size in bytes of a row as it is copied to the device.
@@ -99,6 +116,9 @@ func SeveralFamily(d tensor.DType) string { return "several_" + Suffix(d) }
 
 // WideFamily returns the family of kernels for many rows of input, on Hopper.
 func WideFamily(d tensor.DType) string { return "wide_" + Suffix(d) }
+
+// Float8Family returns the family of kernels for activations in E4M3, on Hopper.
+func Float8Family(d tensor.DType) string { return "wide_float8_" + Suffix(d) }
 
 // FloatFamily returns the family of the kernel for products of a format with float32.
 func FloatFamily(d tensor.DType) string { return "floats_" + Suffix(d) }

@@ -25,9 +25,14 @@ var ofFormats = []struct{ name, f32, others, only string }{
 	{"wide", "", "#include \"wide.cuh\"\nWIDES(FORMAT)\n", hopper},
 	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n", ""},
 	{"several_experts", "", "#include \"experts.cuh\"\nEXPERTS_OF_SEVERAL(FORMAT)\n", base},
+	{"wide_float8", "", "#include \"wide.cuh\"\nWIDES_FLOAT8(FORMAT)\n", hopper},
 	{"wide_experts", "", "#include \"wide.cuh\"\nWIDE_EXPERTS(FORMAT)\n", hopper},
 	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n", ""},
 }
+
+// inFloat8 are the formats that products convert to float8 if activations are: those of files with
+// numbers of 8 and 16 bits, and the K-quantized ones.
+var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
 // A cache is a format of a KV cache: its name in names of kernels, and that in CUDA C++.
 type cache struct{ name, format string }
@@ -63,7 +68,7 @@ func families() ([]family, error) {
 			if f.DType == tensor.F32 {
 				source = of.f32
 			}
-			if source != "" {
+			if source != "" && (of.name != "wide_float8" || slices.Contains(inFloat8, f.DType)) {
 				all = append(all, family{of.name + "_" + strings.ToLower(f.Name), strings.ReplaceAll(source, "FORMAT", f.Name), of.only})
 			}
 		}
@@ -96,6 +101,7 @@ func families() ([]family, error) {
 	for _, c := range append(slices.Clone(caches), cache{"f32", "CacheF32"}) {
 		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)})
 	}
+	all = append(all, family{"wide_quantize", "#include \"quantize.cuh\"\n", hopper})
 	all = append(all, family{name: "attention_f32", source: "#include \"attention_floats.cuh\"\nATTENTION_FLOATS(attend)\n"})
 	return all, nil
 }
