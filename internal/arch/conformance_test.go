@@ -194,7 +194,7 @@ func TestConformance(t *testing.T) {
 			}
 			e, least := expected(t, want), roundedBy(t, m, path, want)
 			if chooses(m.Program) {
-				agreeTied(t, m, e)
+				agreeTied(t, m, e, backends(t))
 				return
 			}
 			sharp := sharpness(m.Program)

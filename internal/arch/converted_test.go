@@ -198,7 +198,7 @@ func TestConvertedGGUF(t *testing.T) {
 					t.Fatal(err)
 				}
 				if e := expected(t, filepath.Join(dir, name, "expected.safetensors")); chooses(m.Program) {
-					agreeTied(t, m, e)
+					agreeTied(t, m, e, backends(t))
 				} else {
 					agree(t, cpu.New(2), m, e, inFloats.limits, inFloats.bound)
 				}

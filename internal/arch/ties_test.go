@@ -20,16 +20,16 @@ func chooses(p *plan.Program) bool {
 }
 
 // agreeTied compares the reference with PyTorch's choices among equal scores: all logits and the
-// greedy continuation, which the data has from a run over all tokens for each. Every backend must
+// greedy continuation, which the data has from a run over all tokens for each. The given backends must
 // agree up to the first token with another choice.
-func agreeTied(t *testing.T, m *arch.Model, e expectation) {
+func agreeTied(t *testing.T, m *arch.Model, e expectation, backends map[string]plan.Backend) {
 	r := newTiedRunner(t, m.Program, len(e.ids))
 	logits := r.run(e.ids)
 	rel, clear := relative(logits, e.logits), r.clear
 	if t.Logf("relative error %.3g; all choices of the first %d tokens are the same", rel, clear); !(rel < 1e-4) {
 		t.Fatalf("relative error %.3g, want below 1e-4", rel)
 	}
-	for name, b := range backends(t) {
+	for name, b := range backends {
 		if rel := relative(logitsOf(t, b, m.Program, e.ids, plan.Limits{Cache: tensor.F32})[:clear], e.logits[:clear]); !(rel < 1e-4) {
 			t.Errorf("%s: relative error %.3g of the first %d tokens, want below 1e-4", name, rel, clear)
 		}

@@ -88,7 +88,7 @@ func TestEmulatedChecks(t *testing.T) {
 		t.Skip("REALIZAR_EMULATED names no folder")
 	}
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
-		"delta": plantest.DeltaModel, "states": plantest.StatesModel, "latent": plantest.LatentModel, "forms": plantest.FormsModel,
+		"delta": plantest.DeltaModel, "states": plantest.StatesModel, "latent": plantest.LatentModel, "forms": plantest.FormsModel, "sparse": plantest.SparseModel, "compressed": plantest.CompressedModel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			const tokens = 70

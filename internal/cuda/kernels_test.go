@@ -130,14 +130,15 @@ func rowwise(t *testing.T) *plan.Program {
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(w(decoderVocab, 64))
 		x = b.Temper(b.Mul(x, b.Rescale(b.Sparsify(x, 1), x, 1)), plan.TemperAttr{By: 1, Every: 8})
-		h := b.Pick(b.Concat(b.Mix(x, 1, x, x), x))
+		c := b.Connect(b.Linear(x, w(8, 64), nil), plantest.Weight(rng, "scale", tensor.F32, 1, 3), plantest.Weight(rng, "base", tensor.F32, 1, 8), plan.ConnectAttr{Streams: 2, Iterations: 3})
+		h := b.Pick(b.Concat(b.Mix(c, 1, x, x), x))
 		b.Output(h, b.Linear(h, w(decoderVocab, 128), nil))
 	})
 }
 
 // attendingInAllForms returns a program of attention with heads that many query heads share, few and
 // none, of latent rows, values of another length, chunks and another layer, with a rotation of a part
-// of long heads and products by head.
+// of long heads and products by head; and of attention to chosen positions and compressed rows.
 func attendingInAllForms(t *testing.T) *plan.Program {
 	rng := newRand()
 	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.1, rows, cols) }
@@ -159,7 +160,16 @@ func attendingInAllForms(t *testing.T) *plan.Program {
 			}
 			x = b.Add(x, b.Linear(y, w(64, b.Cols(y)), nil))
 		}
-		h := b.Pick(x)
+		index := b.State(plan.State{Name: "index", KVHeads: 1, HeadDim: 32})
+		chosen := b.Select(b.Linear(x, w(64, 64), nil), b.Linear(x, w(32, 64), nil), b.Linear(x, w(2, 64), nil), index, plan.SelectAttr{Heads: 2, HeadDim: 32, Top: 20})
+		a := plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.1, Top: 20}
+		y := b.SparseAttention(b.Linear(x, w(4*96, 64), nil), x, b.Linear(x, w(32, 64), nil), chosen, nil, b.State(plan.State{Name: "sparse", KVHeads: 1, HeadDim: 96}), a)
+		x = b.Add(x, b.Linear(y, w(64, 4*64), nil))
+		joined := plan.CompressAttr{Rate: 4, Overlap: true}
+		far := b.Compress(b.Linear(x, w(128, 64), nil), b.Linear(x, w(128, 64), nil), w(4, 128), b.State(joined.State(128)), joined)
+		a = plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 64, Scale: 0.1, Window: 20, Rate: 4, Compressed: b.State(plan.State{Name: "far", KVHeads: 1, HeadDim: 64, Every: 4})}
+		y = b.CompressedAttention(b.Linear(x, w(4*64, 64), nil), x, far, nil, b.State(plan.State{Name: "near", KVHeads: 1, HeadDim: 64, Window: 20}), a)
+		h := b.Pick(b.Add(x, b.Linear(y, w(64, 4*64), nil)))
 		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
 	})
 }
@@ -190,6 +200,10 @@ func recurring(t *testing.T) *plan.Program {
 			x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
 			n := dim / 4
 			in, out := b.Linear(x, w(n, 64), nil), b.Linear(x, w(n, 64), nil)
+			r := plan.StateSpaceAttr{Heads: 2, HeadDim: dim, Groups: 2, States: 8}
+			x = b.Add(x, b.Linear(b.Retention(b.Linear(x, w(r.Width(), 64), nil), decays(2), "r", r), w(64, 2*dim), nil))
+			l := plan.LRUAttr{Rate: vector(64), InputBias: vector(64), DecayBias: vector(64)}
+			x = b.Add(x, b.LRU(b.RMSNorm(x, vector(64), 1e-5), x, b.Linear(x, w(64, 64), nil), b.State(plan.State{Name: "lru", Kind: plan.PerSequence, Size: 64}), l))
 			x = b.Add(x, b.Scan(x, b.Linear(x, w(64, 64), nil), in, out, decays(64, n), vector(64), b.State(plan.State{Name: "scan", Kind: plan.PerSequence, Size: n * 64})))
 		}
 		h := b.Pick(x)

@@ -20,8 +20,8 @@ type Rules struct {
 	Together func(n, m *plan.Node) bool
 	// Most is the largest number of products in a stage; 0: no limit.
 	Most int
-	// Gate reports whether a stage can apply a GLU to the two products.
-	Gate func(gate, up *plan.Node) bool
+	// Gate reports whether the stage of gate, a product, can apply glu to it and another one.
+	Gate func(gate, glu *plan.Node) bool
 	// Map reports whether the stage of n, with that many products, can apply m to n's result.
 	Map func(n, m *plan.Node, products int) bool
 	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
@@ -160,7 +160,7 @@ func (j *joiner) gate(s *Stage, i int) bool {
 	gate, up := s.Nodes[0], s.Nodes[1]
 	m := j.reader(i, gate.Out)
 	if m == nil || m.Op != plan.GLU || m.In[0] != gate.Out || m.In[1] != up.Out || j.uses[up.Out] != 1 ||
-		j.p.Shapes[gate.Out] != j.p.Shapes[up.Out] || j.Gate == nil || !j.Gate(gate, up) {
+		j.p.Shapes[gate.Out] != j.p.Shapes[up.Out] || j.Gate == nil || !j.Gate(gate, m) {
 		return false
 	}
 	s.GLU, j.taken[up], j.taken[m] = m, true, true

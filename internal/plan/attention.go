@@ -95,8 +95,8 @@ func (b *Builder) LatentAttention(q, c, r Value, sinks *tensor.Tensor, state int
 }
 
 // SparseAttention is [Builder.LatentAttention] to the positions that [Builder.Select] has chosen
-// for each token, a.Top at most. Its segments are those of attention to all positions, without the
-// others; so if all are chosen, the bits are the same. (DeepSeek-AI, "DeepSeek-V3.2", 2025.)
+// for each token, a.Top at most. If all are chosen, the bits are those of attention to all positions.
+// (DeepSeek-AI, "DeepSeek-V3.2", 2025.)
 func (b *Builder) SparseAttention(q, c, r, chosen Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
 	if a.Top <= 0 || b.Cols(chosen) != a.Top || a.Rate != 0 || !a.Group().KeepsAll() {
 		b.Failf("attention %v does not fit %d chosen positions", a, b.Cols(chosen))
@@ -117,8 +117,8 @@ func (b *Builder) SharedAttention(q, k Value, sinks *tensor.Tensor, state int, a
 // CompressedAttention is attention to the keys k [T, HeadDim] of tokens, which are also the values,
 // and in the same softmax to compressed rows. Row i of these is row (i+1)*Rate-1 of far [T,
 // HeadDim], the only ones that are stored; a token sees those of itself and tokens before it, or of
-// these the ones whose numbers [Builder.Select] has chosen, a.Top at most. Segments of rows, by
-// number, come before those of tokens. (DeepSeek-AI, "DeepSeek-V4", 2026.)
+// these the ones whose numbers [Builder.Select] has chosen, a.Top at most. Segments of rows come
+// before those of tokens. (DeepSeek-AI, "DeepSeek-V4", 2026.)
 func (b *Builder) CompressedAttention(q, k, far Value, sinks *tensor.Tensor, state int, a AttentionAttr, chosen ...Value) Value {
 	a.Latent = true
 	if s := b.p.States[a.Compressed]; a.Rate < 1 || s.KVHeads != 1 || s.HeadDim != a.HeadDim || s.ValueDim != 0 || max(1, s.Every) != a.Rate || s.Exact || s.Kind != PerToken {

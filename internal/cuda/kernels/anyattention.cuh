@@ -1,10 +1,11 @@
 // Attention in all forms that attention.cuh and decode.cuh lack: values of another length than keys,
-// or that are the beginning of keys, long heads, windows that begin at multiples of a chunk, and keys
-// and values that another layer has stored. Steps of one token and of many are computed alike.
+// that are the beginning of keys or all of them, long heads, windows that begin at multiples of a
+// chunk, keys and values that another layer has stored, and rows that are listed: chosen positions,
+// compressed rows, or chosen ones of these. Steps of one token and of many are computed alike.
 //
 // A context is cut at absolute multiples of 256 positions, a segment, and that into runs of 32, one
-// for each warp. Numbers of a cache are float32 times their scale; queries, weights and sums are
-// float32:
+// for each warp. A list is cut likewise, by the places of its rows, and comes before positions. Numbers
+// of a cache are float32 times their scale; queries, weights and sums are float32:
 //
 //   score  = a chain of fma over the head in ascending order
 //   weight = 2^(exponent-top) with the largest exponent of the segment
@@ -13,121 +14,12 @@
 //
 // Segments are joined in ascending order. So the bits of a row depend on its positions alone.
 #pragma once
-#include "head.cuh"
+#include "anypool.cuh"
 #include "segment.cuh"
-
-// An AnyPool is a Pool whose values may have another length than its keys, or are not there. Where
-// both have one length, everything lies as in a Pool.
-struct AnyPool {
-  u8 *base;
-  s64 apart;
-  s32 pageTokens, kvHeads;
-  s32 keyDim, valueDim;
-};
-
-INLINE Slot slotIn(const AnyPool &p, const Table &t, int shift, int position) {
-  const int page = position / p.pageTokens;
-  return Slot{t.pages[shift + page] * p.apart, position - page * p.pageTokens};
-}
-
-// A Numbers is where numbers of a position's key or value are: runs of together, a run apart bytes
-// from the next, and their scales.
-struct Numbers {
-  u8 *at, *scales;
-  int together, apart, scalesApart;
-};
-
-template <class C> INLINE Numbers keyOf(const AnyPool &p, const Slot &s, int head) {
-  const int e = chunkLength<C>(p.keyDim);
-  u8 *page = p.base + s.page, *scales = page + s64(p.kvHeads) * (p.keyDim + p.valueDim) * p.pageTokens * C::bytes;
-  return Numbers{page + (s64(head) * p.keyDim * p.pageTokens + s.at * e) * C::bytes,
-                 scales + (s64(head) * scalesOf<C>(p.keyDim) * p.pageTokens + s.at) * 2, e, p.pageTokens * e * C::bytes, p.pageTokens * 2};
-}
-template <class C> INLINE Numbers valueOf(const AnyPool &p, const Slot &s, int head) {
-  u8 *page = p.base + s.page, *scales = page + s64(p.kvHeads) * (p.keyDim + p.valueDim) * p.pageTokens * C::bytes;
-  const s64 row = s64(head) * p.pageTokens + s.at;
-  return Numbers{page + (s64(p.kvHeads) * p.keyDim * p.pageTokens + row * p.valueDim) * C::bytes,
-                 scales + (s64(p.kvHeads) * scalesOf<C>(p.keyDim) * p.pageTokens + row * scalesOf<C>(p.valueDim)) * 2, p.valueDim, 0, 2};
-}
-
-template <class C> INLINE u8 *placeOf(const Numbers &n, int i) {
-  return n.at + s64(i / n.together) * n.apart + i % n.together * C::bytes;
-}
-
-INLINE float numberAt(CacheF32, const Numbers &n, int i) { return *reinterpret_cast<const float *>(placeOf<CacheF32>(n, i)); }
-INLINE float numberAt(CacheF16, const Numbers &n, int i) { return halfToFloat(*reinterpret_cast<const u16 *>(placeOf<CacheF16>(n, i))); }
-// numberOf is what the scale multiplies.
-INLINE float numberOf(CacheQ8, u32 code) { return float(s8(code)); }
-INLINE float numberOf(CacheF8, u32 code) { return halfToFloat(u16((code & 0x7f) << 7 | (code & 0x80) << 8)); }
-template <class C> INLINE float numberAt(C, const Numbers &n, int i) {
-  const u16 scale = *reinterpret_cast<const u16 *>(n.scales + s64(scaleOf<C>(i)) * n.scalesApart);
-  return numberOf(C{}, *placeOf<C>(n, i)) * halfToFloat(scale);
-}
-
-// fourNumbers reads numbers i to i+3, i a multiple of 4, which lie side by side at a multiple of
-// their size.
-INLINE float4 fourNumbers(CacheF32, const Numbers &n, int i) { return *reinterpret_cast<const float4 *>(placeOf<CacheF32>(n, i)); }
-INLINE float4 fourNumbers(CacheF16, const Numbers &n, int i) {
-  const uint2 w = *reinterpret_cast<const uint2 *>(placeOf<CacheF16>(n, i));
-  return float4{halfToFloat(u16(w.x)), halfToFloat(u16(w.x >> 16)), halfToFloat(u16(w.y)), halfToFloat(u16(w.y >> 16))};
-}
-template <class C> INLINE float4 fourNumbers(C, const Numbers &n, int i) {
-  const u32 w = *reinterpret_cast<const u32 *>(placeOf<C>(n, i));
-  const float by = halfToFloat(*reinterpret_cast<const u16 *>(n.scales + s64(scaleOf<C>(i)) * n.scalesApart));
-  return float4{numberOf(C{}, w) * by, numberOf(C{}, w >> 8) * by, numberOf(C{}, w >> 16) * by, numberOf(C{}, w >> 24) * by};
-}
-
-// --- Storing
-
-struct StoreArgs {
-  const float *k, *v; // [T, kStride], [T, vStride]
-  s32 kStride, vStride;
-  s32 latent; // a key is so many numbers of a head of k, followed by a head of v, and is the value too; 0: k and v are keys and values
-  s32 layer;
-  AnyPool pool;
-  Table table;
-  const s32 *sequence; // [T] of a token
-  s32 *overflow;       // [S] becomes at most layer where the cache cannot hold a finite number
-  const s32 *count;    // tokens of the step
-};
-
-// storeAny has a warp store 32 numbers of a key or a value; grid (those of a token / 4, T).
-template <class C> INLINE void storeAny(const StoreArgs &a) {
-  waitForPrevious();
-  allowNext();
-  const AnyPool &p = a.pool;
-  const int token = blockY(), lane = tidX() % 32, keys = (p.keyDim + 31) / 32, values = (p.valueDim + 31) / 32;
-  int unit = blockX() * 4 + tidX() / 32;
-  if (token >= *a.count || unit >= p.kvHeads * (keys + values)) return;
-  const int head = unit / (keys + values);
-  unit %= keys + values;
-  const bool key = unit < keys;
-  const int dim = key ? p.keyDim : p.valueDim, block = key ? unit : unit - keys, i = 32 * block + lane;
-  const Place place = a.table.places[token];
-  const Slot slot = slotIn(p, a.table, place.shift, place.position);
-  const Numbers to = key ? keyOf<C>(p, slot, head) : valueOf<C>(p, slot, head);
-  const float *k = a.k + s64(token) * a.kStride, *v = a.v + s64(token) * a.vStride;
-  const auto inputAt = [&](int i) ALWAYS {
-    if (a.latent > 0) return i < a.latent ? k[head * a.latent + i] : v[head * (dim - a.latent) + i - a.latent];
-    return key ? k[head * dim + i] : v[head * dim + i];
-  };
-  const float x = i < dim ? inputAt(i) : 0;
-  bool lost = false;
-  u16 scale = 0;
-  if constexpr (C::shared == wholeHead) {
-    int largest = 0;
-    for (int j = lane; j < dim; j += 32) largest = maxOf(largest, bitsOf(inputAt(j)));
-    scale = scaleOfHead(warpMax(largest), lost);
-  }
-  const typename C::Number number = keep(C{}, x, scale, lost);
-  if (i < dim) *reinterpret_cast<typename C::Number *>(placeOf<C>(to, i)) = number;
-  if (C::shared && scaleOf<C>(32 * block) == block && lane == 0) *reinterpret_cast<u16 *>(to.scales + s64(block) * to.scalesApart) = scale;
-  if (lost && lane == 0) __atomic_fetch_min(a.overflow + a.sequence[token], a.layer, __ATOMIC_RELAXED);
-}
 
 // --- Attending
 
-constexpr int anyKeyDim = 640, anyValueDim = 512; // at most
+constexpr int anyValueDim = 512; // at most
 constexpr int anyPasses = anyValueDim / blockThreads;
 
 struct AnyAttentionArgs {
@@ -146,6 +38,15 @@ struct AnyAttentionArgs {
   s32 *tickets;   // [T][groups], 0 before and after
   s32 split;      // 1: blocks share the segments of a token
   s32 maxSegments;
+
+  // Rows of far are listed: the first top of those before a token that chosen names, or all of them.
+  AnyPool far;         // with kvHeads, keyDim and valueDim as above
+  Table farTable;
+  const float *chosen; // [T, chosenStride] in ascending order, NaN where the choice is unknown; or 0: all
+  s32 chosenStride;    // elements
+  s32 top;
+  s32 listed;          // 1: there are listed rows
+  s32 alone;           // 1: and no others
 };
 
 template <int H> struct AnyShared {
@@ -155,35 +56,6 @@ template <int H> struct AnyShared {
   float top[H][runs], sum[H][runs];
   int last;
 };
-
-// scoresOf sets score to the products of q [H][dim] with a key.
-template <class C, int H> INLINE void scoresOf(float (&score)[H], const float *q, const Numbers &key, int dim) {
-  UNROLL for (int h = 0; h < H; h++) score[h] = 0;
-  if (key.together % 4 != 0) {
-    for (int i = 0; i < dim; i++) {
-      const float k = numberAt(C{}, key, i);
-      UNROLL for (int h = 0; h < H; h++) score[h] = fma(q[h * dim + i], k, score[h]);
-    }
-    return;
-  }
-  constexpr int together = 4; // loads under way
-  _Pragma("unroll 1") for (int from = 0; from < dim; from += 4 * together) {
-    float4 k[together];
-    UNROLL for (int j = 0; j < together; j++) {
-      if (from + 4 * j < dim) k[j] = fourNumbers(C{}, key, from + 4 * j);
-    }
-    UNROLL for (int j = 0; j < together; j++) {
-      if (from + 4 * j >= dim) break;
-      UNROLL for (int h = 0; h < H; h++) {
-        const float4 x = *reinterpret_cast<const float4 *>(q + h * dim + from + 4 * j);
-        score[h] = fma(x.x, k[j].x, score[h]);
-        score[h] = fma(x.y, k[j].y, score[h]);
-        score[h] = fma(x.z, k[j].z, score[h]);
-        score[h] = fma(x.w, k[j].w, score[h]);
-      }
-    }
-  }
-}
 
 // Whole is what a block has of n heads so far: their tops and sums, and numbers tidX(), tidX()+256
 // and so on of each.
@@ -210,7 +82,7 @@ template <int H> struct Whole {
 // attendAny does what a block does: H heads at most of one token that read one key/value head.
 template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   __shared__ AnyShared<H> s;
-  const AnyPool &pool = a.pool;
+  AnyPool pool = a.pool;
   const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = pool.keyDim;
   const Place place = a.table.places[token];
   waitForPrevious();
@@ -220,7 +92,14 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   const int head = kvHead * share + group % chunks * H, n = minOf(H, share - group % chunks * H);
   const int last = place.position;
   const int first = a.chunk > 0 ? last / a.chunk * a.chunk : a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
-  const int lowestSegment = first / segmentTokens, segments = last / segmentTokens - lowestSegment + 1;
+  int rows = a.listed ? (last + 1) / a.far.every : 0; // in the list
+  const int most = rows;
+  const float *chosen = a.chosen ? a.chosen + s64(token) * a.chosenStride : nullptr;
+  if (chosen) rows = minOf(rows, a.top);
+  const bool unknown = rows > 0 && chosen && chosen[0] != chosen[0];
+  if (unknown) rows = 0;
+  const int lists = (rows + segmentTokens - 1) / segmentTokens, lowestSegment = first / segmentTokens;
+  const int segments = lists + (a.alone ? 0 : last / segmentTokens - lowestSegment + 1);
   const bool apart = a.split && gridX() > 1 && segments > 1 && segments <= a.maxSegments;
   const int blocks = apart ? minOf(segments, gridX()) : 1;
   if (blockX() >= blocks) return;
@@ -228,7 +107,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   float *partial = a.partial + number * a.maxSegments * partApart;
 
   // Whether numbers of values are read four at a time.
-  const bool fours = a.latent ? dim % C::chunk == 0 : a.values % 4 == 0 && s64(pool.kvHeads) * dim * pool.pageTokens % 4 == 0;
+  const bool fours = a.latent ? dim % C::chunk == 0 : a.values % 4 == 0 && s64(pool.kvHeads) * dim * pool.rows % 4 == 0;
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
   const float *q = a.q + s64(token) * a.stride + s64(head) * dim;
   for (int i = tidX(); i < H * dim; i += blockThreads) s.q[i] = i < n * dim ? q[i] * by : 0.0f;
@@ -237,14 +116,22 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   Whole<H> all;
   all.begin(a, head, n);
   _Pragma("unroll 1") for (int i = blockX(); i < segments; i += blocks) {
-    const int begin = (lowestSegment + i) * segmentTokens + warp * runTokens;
+    const bool list = i < lists;
+    const int begin = (list ? i : lowestSegment + i - lists) * segmentTokens + warp * runTokens;
     // Of this run are visible lo to hi-1. Nothing else is read: its memory holds anything.
-    const int lo = maxOf(first - begin, 0), hi = minOf(last + 1 - begin, runTokens);
+    const int lo = list ? 0 : maxOf(first - begin, 0), hi = minOf((list ? rows : last + 1) - begin, runTokens);
     const bool any = lo < hi;
     float score[H];
     Slot slot{};
     if (any) {
-      slot = slotIn(pool, a.table, place.shift, begin + minOf(maxOf(lane, lo), hi - 1));
+      int row = begin + minOf(maxOf(lane, lo), hi - 1);
+      if (list && chosen) {
+        const float number = chosen[row];
+        row = number >= 0 && number < float(most) ? int(number) : 0;
+      }
+      pool.base = list ? a.far.base : a.pool.base, pool.apart = list ? a.far.apart : a.pool.apart;
+      pool.every = list ? a.far.every : a.pool.every, pool.rows = list ? a.far.rows : a.pool.rows;
+      slot = list ? slotIn(pool, a.farTable, a.farTable.places[token].shift, row) : slotIn(pool, a.table, place.shift, row);
       scoresOf<C, H>(score, s.q, keyOf<C>(pool, slot, kvHead), dim);
       UNROLL for (int h = 0; h < H; h++) {
         if (a.softcap > 0) score[h] = a.softcap * tanhOf(divide(score[h] * a.scale, a.softcap)) * log2e;
@@ -341,7 +228,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
     UNROLL for (int p = 0; p < anyPasses; p++) {
       const int at = blockThreads * p + tidX();
       if (at - lane >= a.values) continue;
-      const float v = divide(all.value[h][p], all.sum[h]);
+      const float v = unknown ? asFloat(0x7fc00000) : divide(all.value[h][p], all.sum[h]);
       const int col = (head + h) * a.values + at;
       if (a.values % 32 == 0) storeBlock(a.out, token, col / 32, lane, v);
       else if (at < a.values) a.out.f32[s64(token) * a.out.stride + col] = v;

@@ -12,10 +12,16 @@ struct GateArgs {
   s32 cols;          // of up and out
   s32 each;          // columns of up for each column of gate
   Unit unit;
-  s32 pad;
+  s32 late;          // 1: it is act(gate) that is at most the unit's limit
   const s32 *count;  // rows of this step
   Forms out;         // cols columns
 };
+
+// lateUnitOf is unitOf with a limit of the activation in place of one of the gate.
+INLINE float lateUnitOf(const Unit &u, float gate, float up) {
+  const float act = activate(u.act, gate);
+  return (act > u.limit ? u.limit : act) * ((up > u.limit ? u.limit : up < -u.limit ? -u.limit : up) + u.shift);
+}
 
 // gate writes what the unit makes of gate and up.
 extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
@@ -23,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
   allowNext();
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const float up = a.up[s64(row) * a.upStride + col];
-    return unitOf(a.unit, a.gate[s64(row) * a.gateStride + (a.each == 1 ? col : col / a.each)], up);
+    const float gate = a.gate[s64(row) * a.gateStride + (a.each == 1 ? col : col / a.each)];
+    return a.late ? lateUnitOf(a.unit, gate, up) : unitOf(a.unit, gate, up);
   });
 }
 

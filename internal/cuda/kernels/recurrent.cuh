@@ -3,24 +3,11 @@
 #pragma once
 #include "activation.cuh"
 #include "forms.cuh"
-#include "kv.cuh"
+#include "rows.cuh"
 #include "slots.cuh"
 
 constexpr int chunkTokens = 64;
 constexpr int recurrentThreads = 256;
-
-// A RowsPool is the pages of an exact state: pageTokens rows of width numbers each.
-struct RowsPool {
-  u8 *base;
-  s64 apart; // bytes from a page to the next
-  s32 pageTokens;
-  s32 width;
-};
-
-INLINE float *rowAt(const RowsPool &p, const Table &t, int shift, int position) {
-  const int page = position / p.pageTokens;
-  return reinterpret_cast<float *>(p.base + t.pages[shift + page] * p.apart) + s64(position - page * p.pageTokens) * p.width;
-}
 
 // storeColumn writes column col of a row, of which the lanes of a warp have 32 side by side, if
 // whole, from a multiple of 32 on.

@@ -10,6 +10,8 @@ struct AnglesArgs {
   float2 *out;          // [T][pairs] cosine and sine, both times scale
   s32 pairs;
   float scale;
+  s32 shift;            // added to positions
+  s32 pad;
 };
 
 // sinCos is the sine and the cosine of an angle up to 2^31 or so, to 1e-11.
@@ -45,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(128) angles(const AnglesArgs a) {
   allowNext();
   const int token = blockX();
   if (token >= *a.count) return;
-  const double position = a.positions[token];
+  const double position = a.positions[token] + a.shift;
   const double *freqs = a.freqs + s64(a.set[token]) * a.pairs;
   for (int i = tidX(); i < a.pairs; i += threadsX()) {
     double sine, cosine;

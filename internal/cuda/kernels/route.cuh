@@ -1,51 +1,10 @@
 // Which experts a token has: a router's logits choose them, as internal/cpu/route.go defines it.
 #pragma once
+#include "doubles.cuh"
 #include "experts.cuh"
 
-constexpr double infinity = __builtin_inf();
-
-INLINE double doubleOf(u64 v) { return __builtin_bit_cast(double, v); }
-INLINE double shuffleXor(double v, int mask) { return doubleOf(shuffleXor(__builtin_bit_cast(u64, v), mask)); }
-INLINE double warpSum(double v) {
-  UNROLL for (int m = 16; m; m >>= 1) v = v + shuffleXor(v, m);
-  return v;
-}
-INLINE double warpMax(double v) {
-  UNROLL for (int m = 16; m; m >>= 1) {
-    const double other = shuffleXor(v, m);
-    v = other > v ? other : v;
-  }
-  return v;
-}
-
-// exponential is e^v to about one unit in the last place.
-INLINE double exponential(double v) {
-  if (v > 709.7) return infinity;
-  if (v < -745) return 0;
-  const double k = __builtin_rint(v * 1.4426950408889634);
-  double r = __builtin_fma(-k, 0x1.62e42fefa39efp-1, v);
-  r = __builtin_fma(-k, 0x1.abc9e3b39803fp-56, r);
-  double s = 1.0 / 6227020800;
-  s = __builtin_fma(s, r, 1.0 / 479001600);
-  s = __builtin_fma(s, r, 1.0 / 39916800);
-  s = __builtin_fma(s, r, 1.0 / 3628800);
-  s = __builtin_fma(s, r, 1.0 / 362880);
-  s = __builtin_fma(s, r, 1.0 / 40320);
-  s = __builtin_fma(s, r, 1.0 / 5040);
-  s = __builtin_fma(s, r, 1.0 / 720);
-  s = __builtin_fma(s, r, 1.0 / 120);
-  s = __builtin_fma(s, r, 1.0 / 24);
-  s = __builtin_fma(s, r, 1.0 / 6);
-  s = __builtin_fma(s, r, 0.5);
-  s = __builtin_fma(s, r, 1.0);
-  s = __builtin_fma(s, r, 1.0);
-  // 2^k in two steps, so that both are numbers.
-  const int n = int(k), half = n / 2;
-  return s * doubleOf(u64(1023 + half) << 52) * doubleOf(u64(1023 + n - half) << 52);
-}
-
 // As plan.Score counts them.
-enum { softmaxAll, softmaxChosen, sigmoidEach, sparseMixer };
+enum { softmaxAll, softmaxChosen, sigmoidEach, sparseMixer, sqrtSoftplus };
 
 struct RouteArgs {
   const float *logits; // [T, stride]
@@ -107,6 +66,8 @@ INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores
     for (int i = lane; i < a.experts; i += 32) scores[i] = scores[i] / sum;
   } else if (a.score == sigmoidEach) {
     for (int i = lane; i < a.experts; i += 32) scores[i] = 1 / (1 + exponential(-scores[i]));
+  } else if (a.score == sqrtSoftplus) {
+    for (int i = lane; i < a.experts; i += 32) scores[i] = __builtin_sqrt(softplus(scores[i]));
   }
   for (int i = lane; i < a.experts; i += 32) choice[i] = a.bias ? scores[i] + double(a.bias[i]) : scores[i];
   if (a.groups <= 1) return true;
@@ -125,13 +86,14 @@ INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores
 
 constexpr int routeThreads = 128;
 
-// A RouteForm is what few routers have: factors of experts' weights, the jitter of sparseMixer, and
-// experts from real on that have no matrices.
+// A RouteForm is what few routers have: factors of experts' weights, the jitter of sparseMixer,
+// experts from real on that have no matrices, and experts that are given.
 struct RouteForm {
   const float *scales; // [experts], or 0
   double jitter;
+  const float *given;  // [T, givenStride] numbers of a token's experts, or 0: they are chosen
+  s32 givenStride;     // elements
   s32 real;
-  s32 pad;
 };
 
 // mixed has a warp make the weights of sparseMixer: of each expert, its part of a softmax over those
@@ -168,8 +130,13 @@ template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm
     if (lane == 0) finite = good;
   }
   syncBlock();
-  const bool good = finite;
-  for (int i = tidX(); good && i < a.experts; i += routeThreads) {
+  const bool good = finite, given = FORMS && form.given;
+  for (int k = tidX(); given && good && k < a.used; k += routeThreads) {
+    const float e = form.given[s64(token) * form.givenStride + k];
+    picked[k] = e > 0 ? int(minOf(e, float(a.experts - 1))) : 0; // NaN is 0
+    mine[k] = scores[picked[k]];
+  }
+  for (int i = tidX(); !given && good && i < a.experts; i += routeThreads) {
     const double own = choice[i];
     int better = 0;
 #pragma unroll 8

@@ -4,12 +4,12 @@
 
 struct StateSpaceArgs {
   const float *x;          // [T, xStride] x of all heads, then B and C of all groups
-  const float *dt;         // [T, dtStride] steps of heads
+  const float *dt;         // [T, dtStride] steps of heads, or 0: steps of 1
   s32 xStride, dtStride;   // elements
   s32 heads, headDim;
   s32 groups, states;
   float stepMin, stepMax;  // stepMax 0: no limit
-  const float *a, *skip, *bias; // [heads]
+  const float *a, *skip, *bias; // [heads]; skip and bias are 0 where dt is
   Slots state;             // [heads][states][headDim]
   RowsPool rows;           // s*x [heads*headDim], B [groups*states], s*A [heads]
   Table table;
@@ -20,6 +20,7 @@ struct StateSpaceArgs {
 };
 
 INLINE float stepOf(const StateSpaceArgs &a, int token, int h) {
+  if (!a.dt) return 1;
   float s = softplusOf(a.dt[s64(token) * a.dtStride + h] + a.bias[h]);
   s = s < a.stepMin ? a.stepMin : s; // keeps NaN
   return a.stepMax > 0 && s > a.stepMax ? a.stepMax : s;
@@ -107,7 +108,7 @@ template <int W> INLINE void stateSpace(const StateSpaceArgs &a) {
       UNROLL for (int p = 0; p < parts; p++) y = y + s.part[p][c];
       y = y * expOf(float(s.sum[at]));
       for (int j = 0; j <= at; j++) y = fma(s.weight[j], s.x[j][c], y);
-      if (there) y = fma(a.skip[h], x[h * a.headDim + col], y);
+      if (there && a.skip) y = fma(a.skip[h], x[h * a.headDim + col], y);
       if (there) storeColumn(a.y, token, h * a.headDim + col, whole, y);
     }
     syncBlock();

@@ -46,28 +46,6 @@ func anyScratch(a *plan.AttentionAttr, lim *plan.Limits) []int {
 	return []int{4 * anyGroups(a) * anyHeads(a) * (a.Values() + 2) * anyPartials, 4 * anyGroups(a) * Power(lim.Tokens)}
 }
 
-type anyPoolArgs struct {
-	base                                  driver.DevicePtr
-	apart                                 int64
-	pageTokens, kvHeads, keyDim, valueDim int32
-}
-
-func (c *Compiler) anyPool(i int) anyPoolArgs {
-	k := &c.Pools[i]
-	return anyPoolArgs{
-		base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads),
-		keyDim: int32(k.State.HeadDim), valueDim: int32(k.State.ValueDim),
-	}
-}
-
-type storeArgs struct {
-	k, v                            driver.DevicePtr
-	kStride, vStride, latent, layer int32
-	pool                            anyPoolArgs
-	table                           tableArgs
-	sequence, overflow, count       driver.DevicePtr
-}
-
 type anyAttentionArgs struct {
 	q                             driver.DevicePtr
 	stride, heads, values, latent int32
@@ -80,6 +58,49 @@ type anyAttentionArgs struct {
 	out                           device.Forms
 	partial, tickets              driver.DevicePtr
 	split, maxSegments            int32
+	far                           anyPoolArgs
+	farTable                      tableArgs
+	chosen                        driver.DevicePtr
+	chosenStride, top             int32
+	listed, alone                 int32
+}
+
+// listedRows returns how many rows are listed for a token of a step of shape sh, at most.
+func listedRows(a *plan.AttentionAttr, sh *Shape) int {
+	rows := 0
+	if a.Rate > 0 || a.Top > 0 {
+		rows = sh.segments * contextSegment / max(1, a.Rate)
+	}
+	if a.Top > 0 {
+		rows = min(rows, a.Top)
+	}
+	return rows
+}
+
+// anySegments returns the maximum number of segments that a token attends to.
+func anySegments(a *plan.AttentionAttr, sh *Shape) int {
+	segments := (listedRows(a, sh) + contextSegment - 1) / contextSegment
+	if a.Top == 0 || a.Rate > 0 {
+		segments += windowSegments(sh, max(a.Window, a.Chunk))
+	}
+	return segments
+}
+
+// anyAttended returns how many rows the tokens of b attend to, each sequence's counted once where its
+// tokens see the same ones.
+func anyAttended(a *plan.AttentionAttr, b *plan.Batch) int {
+	n := 0
+	if a.Top == 0 || a.Rate > 0 {
+		n = b.Attended(a.Group())
+	}
+	if a.Rate > 0 || a.Top > 0 {
+		rows := b.Attended(plan.Group{Kind: plan.PerToken}) / max(1, a.Rate)
+		if a.Top > 0 {
+			rows = min(rows, a.Top*len(b.Tokens))
+		}
+		n += rows
+	}
+	return n
 }
 
 // turnInPlace returns the launch that normalizes and rotates heads where they are, or nil.
@@ -106,32 +127,30 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := c.Layout.p.States[n.State].Group
-	pool, table := c.anyPool(n.State), tableArgs{pages: c.Step.pages[group], places: c.Step.places[group]}
-	kept := c.Pools[n.State].Bytes / c.Layout.lim.PageTokens // bytes of one position
+	pool, table := c.anyPool(n.State), c.pageTable(n.State)
+	kept := c.Layout.p.States[n.State].RowBytes(c.Layout.lim.Cache)
 	family := "anyattention_" + cacheNames[c.Layout.lim.Cache]
 	if len(n.In) > 1 {
 		more, err := c.turnInPlace(&s.K, attr.KVHeads, attr.HeadDim)
 		if err != nil {
 			return nil, err
 		}
-		k, v := c.forms(s.K.In), c.forms(n.In[2])
-		a := storeArgs{
-			k: k.F32, v: v.F32, kStride: k.Stride, vStride: v.Stride, layer: int32(max(n.Layer, 0)), pool: pool, table: table,
-			sequence: c.Step.sequence, overflow: c.Step.overflow, count: c.Step.counts + countTokens,
+		v := n.In[2:]
+		if attr.Latent && attr.Values() == attr.HeadDim {
+			v = nil
 		}
-		if attr.Latent {
-			a.latent = int32(attr.ValueDim)
-		}
-		st := &c.Layout.p.States[n.State]
-		units := st.KVHeads * ((st.HeadDim+31)/32 + (st.ValueDim+31)/32)
-		l, err := c.launch(family, "store", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: (units + 3) / 4, Y: sh.Tokens} })
+		l, err := c.storeRows(n, n.State, s.K.In, v)
 		if err != nil {
 			return nil, err
 		}
-		read := c.read(s.K.In, inFloats) + c.read(n.In[2], inFloats)
-		l.Moves = func(b *plan.Batch) int { return len(b.Tokens) * (read + kept) }
 		all = append(append(all, more...), l)
+	}
+	if attr.Rate > 0 {
+		l, err := c.storeRows(n, attr.Compressed, n.In[2], nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
 	}
 	room, q, out := c.scratch(n), c.forms(s.Q.In), c.forms(n.Out)
 	a := anyAttentionArgs{
@@ -142,7 +161,17 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 	if attr.Latent {
 		a.latent = 1
 	}
-	name, groups, seen := fmt.Sprintf("attend_%d", anyHeads(&attr)), anyGroups(&attr), max(attr.Window, attr.Chunk)
+	switch a.far, a.farTable = pool, table; {
+	case attr.Rate > 0:
+		a.listed, a.far, a.farTable = 1, c.anyPool(attr.Compressed), c.pageTable(attr.Compressed)
+	case attr.Top > 0:
+		a.listed, a.alone = 1, 1
+	}
+	if attr.Top > 0 {
+		chosen := c.forms(n.Chosen())
+		a.chosen, a.chosenStride, a.top = chosen.F32, chosen.Stride, int32(attr.Top)
+	}
+	name, groups := fmt.Sprintf("attend_%d", anyHeads(&attr)), anyGroups(&attr)
 	f, err := c.Kernel(family, name)
 	if err != nil {
 		return nil, err
@@ -150,11 +179,11 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 	moved := c.read(s.Q.In, inFloats) + c.written(n.Out)
 	return append(all, Launch{
 		Name: family + " " + name, rows: plan.Tokens,
-		Moves: func(b *plan.Batch) int { return len(b.Tokens)*moved + b.Attended(attr.Group())*kept },
+		Moves: func(b *plan.Batch) int { return len(b.Tokens)*moved + anyAttended(&attr, b)*kept },
 		begin: func(st *driver.Stream, sh *Shape) error {
 			grid := driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
 			a.split, a.maxSegments = 0, 0
-			if segments := windowSegments(sh, seen); sh.Tokens*segments <= anyPartials {
+			if segments := anySegments(&attr, sh); sh.Tokens*segments <= anyPartials {
 				a.split, a.maxSegments, grid.X = 1, int32(segments), segments
 			}
 			return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))

@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,15 +36,8 @@ func (attention) writes(s *fuse.Stage) bool {
 }
 
 func (attention) check(n *plan.Node) error {
-	switch a := n.Attr.(plan.AttentionAttr); {
-	case a.HeadDim > anyKeyDim || a.Values() > anyValueDim:
+	if a := n.Attr.(plan.AttentionAttr); a.HeadDim > anyKeyDim || a.Values() > anyValueDim {
 		return fmt.Errorf("no kernel for heads of keys of %d values and values of %d, of which %d and %d are the most", a.HeadDim, a.Values(), anyKeyDim, anyValueDim)
-	case a.Top > 0:
-		return errors.New("no kernel for attention to chosen positions")
-	case a.Rate > 0:
-		return errors.New("no kernel for attention to compressed rows")
-	case a.Latent && len(n.In) == 2:
-		return errors.New("no kernel for attention to keys that are whole values")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if attr.Tiled {
 		a.tiled = 1
 	}
-	a.rows, a.table = c.recurrentRows(attr.Rows)
+	a.rows, a.table = c.rowsPool(attr.Rows)
 	args := device.Arguments(&a)
 	tokens := func(x int) func(sh *Shape) driver.Dim3 {
 		return func(sh *Shape) driver.Dim3 { return driver.Dim3{X: x, Y: sh.Tokens} }

@@ -10,13 +10,14 @@ import (
 // expertForm reports whether n, a mixture, needs the kernels for all forms of mixtures.
 func expertForm(n *plan.Node) bool {
 	a := n.Attr.(plan.ExpertsAttr)
-	return a.Identity > 0 || a.Route.Before || a.Scales != nil || a.Route.Score == plan.SparseMixer
+	return a.Identity > 0 || a.Route.Before || a.Scales != nil || a.Route.Given || a.Route.Score == plan.SparseMixer
 }
 
 type routeForm struct {
-	scales  driver.DevicePtr
-	jitter  float64
-	real, _ int32
+	scales            driver.DevicePtr
+	jitter            float64
+	given             driver.DevicePtr
+	givenStride, real int32
 }
 
 type routeFormArgs struct {

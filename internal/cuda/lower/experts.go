@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -49,23 +48,17 @@ func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
 
 // unjoined reports whether two launches compute the gate and up products instead of one.
 func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
-	return weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
+	return late(a.GLU) || weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
 }
 
 // experts implements [plan.Experts].
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	switch a := n.Attr.(plan.ExpertsAttr); {
-	case len(a.Gate)+a.Identity > maxExperts:
+	if a := n.Attr.(plan.ExpertsAttr); len(a.Gate)+a.Identity > maxExperts {
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate)+a.Identity, maxExperts)
-	case a.Route.Given:
-		return errors.New("no kernel for experts that a table has")
-	case a.Route.Score == plan.SqrtSoftplus:
-		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
-	default:
-		return checkUnit(a.GLU)
 	}
+	return nil
 }
 
 func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
@@ -239,7 +232,12 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	family, name, args := "experts", "route", device.Arguments(&a)
 	if expertForm(n) {
 		family, name = "expertforms", "routeForm"
-		args = device.Arguments(&routeFormArgs{route: a, form: routeForm{scales: m.weight(m.attr.Scales), jitter: r.Jitter, real: int32(experts)}})
+		form := routeForm{scales: m.weight(m.attr.Scales), jitter: r.Jitter, real: int32(experts)}
+		if r.Given {
+			given := m.forms(n.In[2])
+			form.given, form.givenStride = given.F32, given.Stride
+		}
+		args = device.Arguments(&routeFormArgs{route: a, form: form})
 	}
 	route, err := m.launchShared(family, name, m.rows, args, 128, shared, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(m.rows)} })
 	if err != nil {
@@ -359,8 +357,9 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	}
 	a := gateArgs{
 		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, each: 1,
-		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
+		count: e.sizes + 4, out: out,
 	}
+	a.setUnit(m.attr.GLU)
 	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (int(out.Stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
 	})

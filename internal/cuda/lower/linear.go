@@ -23,7 +23,7 @@ func Rules(lim *plan.Limits) fuse.Rules {
 		Product:  func(n *plan.Node) bool { return n.Op == plan.Linear },
 		Together: func(n, m *plan.Node) bool { return n.Layer == m.Layer && n.Weight.DType == m.Weight.DType },
 		Most:     MaxProducts,
-		Gate:     func(gate, _ *plan.Node) bool { return !floats(gate) },
+		Gate:     func(gate, glu *plan.Node) bool { return !floats(gate) && !late(glu.Attr.(plan.GLUAttr)) },
 		Map: func(n, m *plan.Node, products int) bool {
 			a := m.Attr.(plan.MapAttr)
 			return products == 1 && (a.Func == plan.Scale || a.Func == plan.Activate && !floats(n))

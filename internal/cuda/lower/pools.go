@@ -69,6 +69,26 @@ func (c *Compiler) pool(i int) poolArgs {
 	return poolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads), dim: int32(k.State.HeadDim)}
 }
 
+// rowsPoolArgs are the pages of an exact state; see kernels/rows.cuh.
+type rowsPoolArgs struct {
+	base              driver.DevicePtr
+	apart             int64
+	pageTokens, width int32
+}
+
+// rowsPool returns the location of the rows of an exact state per token, and of its table.
+func (c *Compiler) rowsPool(state int) (rowsPoolArgs, tableArgs) {
+	k := &c.Pools[state]
+	pool := rowsPoolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), width: int32(k.State.Width())}
+	return pool, c.pageTable(state)
+}
+
+// pageTable returns the location of the table of a state's pages.
+func (c *Compiler) pageTable(state int) tableArgs {
+	group := c.Layout.p.States[state].Group
+	return tableArgs{pages: c.Step.pages[group], places: c.Step.places[group]}
+}
+
 // SlotArgs tells kernels where the state of each sequence is. Slot i holds [Size] float32 at base +
 // i*apart. The slot of sequence q is slots[2*q] before the step, or -1 for zeros, and slots[2*q+1]
 // after it. The two differ, so a kernel may write one while it reads the other.

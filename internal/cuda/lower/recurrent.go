@@ -1,23 +1,6 @@
 package lower
 
-import (
-	"github.com/realizar/realizar/internal/cuda/driver"
-	"github.com/realizar/realizar/internal/plan"
-)
-
-// rowsPoolArgs are the pages of a recurrent layer's rows; see kernels/recurrent.cuh.
-type rowsPoolArgs struct {
-	base              driver.DevicePtr
-	apart             int64
-	pageTokens, width int32
-}
-
-// recurrentRows returns the location of the rows of a state per token, and of its table.
-func (c *Compiler) recurrentRows(state int) (rowsPoolArgs, tableArgs) {
-	k := &c.Pools[state]
-	pool := rowsPoolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), width: int32(k.State.Width())}
-	return pool, tableArgs{pages: c.Step.pages[k.State.Group], places: c.Step.places[k.State.Group]}
-}
+import "github.com/realizar/realizar/internal/plan"
 
 // seqs returns the maximum number of sequences of a step of shape sh.
 func (c *Compiler) seqs(sh *Shape) int { return min(sh.Tokens, c.Layout.lim.Seqs) }

@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"fmt"
 	"reflect"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -15,13 +14,6 @@ type rope struct{ ordinary }
 
 func (rope) writes(s *fuse.Stage) bool { return anyRotation(s.Node()) }
 
-func (rope) check(n *plan.Node) error {
-	if r := n.Attr.(plan.RopeAttr); r.Shift != 0 {
-		return fmt.Errorf("no kernel for a rotation by positions shifted by %d", r.Shift)
-	}
-	return nil
-}
-
 // anyRotation reports whether n needs the kernel for all rotations.
 func anyRotation(n *plan.Node) bool {
 	r := n.Attr.(plan.RopeAttr)
@@ -32,6 +24,7 @@ type anglesArgs struct {
 	freqs, set, positions, count, out driver.DevicePtr
 	pairs                             int32
 	scale                             float32
+	shift, _                          int32
 }
 
 // ropes returns the distinct ropes of a program.
@@ -64,7 +57,7 @@ func (c *Compiler) angles() ([]Launch, error) {
 	for i, r := range c.Room.Ropes {
 		a := anglesArgs{
 			freqs: c.ScratchAt + driver.DevicePtr(c.Room.Freqs[i]), set: c.Step.sets[i], positions: c.Step.positions, count: c.Step.counts + countTokens,
-			out: c.ScratchAt + driver.DevicePtr(c.Room.angles[i]), pairs: int32(r.Dims / 2), scale: float32(r.Scale),
+			out: c.ScratchAt + driver.DevicePtr(c.Room.angles[i]), pairs: int32(r.Dims / 2), scale: float32(r.Scale), shift: int32(r.Shift),
 		}
 		l, err := c.launch("rope", "angles", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Tokens} })
 		if err != nil {

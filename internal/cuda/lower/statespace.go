@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -22,11 +21,8 @@ const (
 )
 
 func (stateSpace) check(n *plan.Node) error {
-	switch a := n.Attr.(plan.StateSpaceAttr); {
-	case a.States > mostStates:
+	if a := n.Attr.(plan.StateSpaceAttr); a.States > mostStates {
 		return fmt.Errorf("no kernel for %d states of a head, of which %d is the most", a.States, mostStates)
-	case len(n.In) == 1:
-		return errors.New("no kernel for states without steps")
 	}
 	return nil
 }
@@ -51,13 +47,17 @@ type stateSpaceArgs struct {
 func (stateSpace) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	attr := n.Attr.(plan.StateSpaceAttr)
-	x, dt := c.forms(n.In[0]), c.forms(n.In[1])
+	x := c.forms(n.In[0])
 	a := stateSpaceArgs{
-		x: x.F32, dt: dt.F32, xStride: x.Stride, dtStride: dt.Stride, heads: int32(attr.Heads), headDim: int32(attr.HeadDim), groups: int32(attr.Groups),
+		x: x.F32, xStride: x.Stride, heads: int32(attr.Heads), headDim: int32(attr.HeadDim), groups: int32(attr.Groups),
 		states: int32(attr.States), stepMin: float32(attr.StepMin), stepMax: float32(attr.StepMax), a: c.weight(attr.A), skip: c.weight(attr.Skip),
 		bias: c.weight(attr.StepBias), state: c.Slots(n.State), starts: c.Step.starts, seqs: c.Step.counts + countSeqs, count: c.Step.counts + countTokens, y: c.forms(n.Out),
 	}
-	a.rows, a.table = c.recurrentRows(attr.Rows)
+	if attr.Steps() {
+		dt := c.forms(n.In[1])
+		a.dt, a.dtStride = dt.F32, dt.Stride
+	}
+	a.rows, a.table = c.rowsPool(attr.Rows)
 	args := device.Arguments(&a)
 	rows, err := c.launch("statespace", "rows", plan.Tokens, args, 256, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (attr.Row() + 255) / 256, Y: sh.Tokens}

@@ -58,9 +58,6 @@ func compress(t *testing.T, b plan.Backend) {
 			state.Name = "rows"
 			return b.Compress(b.Linear(x, wx, nil), b.Linear(x, wg, nil), bias, b.State(state), a)
 		})
-		if lacks(t, b, p) {
-			continue
-		}
 		list := ids(rng, c.tokens, 101)
 		x := rowsOf(matrix(table), list)
 		want := joinedRows(product(x, matrix(wx), nil), product(x, matrix(wg), nil), matrix(bias), &a)
@@ -125,9 +122,6 @@ func compressed(t *testing.T, b plan.Backend) {
 				}
 				return b.CompressedAttention(q, k, b.Linear(x, wf, nil), sinks, state, a, list...)
 			})
-			if lacks(t, b, p) {
-				continue
-			}
 			list := ids(rng, c.tokens, 101)
 			x := rowsOf(matrix(table), list)
 			// Compressed rows come before the tokens' own.
@@ -178,9 +172,6 @@ func connect(t *testing.T, b plan.Backend) {
 		table := Weight(rng, "table", tensor.F32, 2, 31, a.Columns())
 		scale, base := Weight(rng, "scale", tensor.F32, 1, parts), Weight(rng, "base", tensor.F32, 1, a.Columns())
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Connect(x, scale, base, a) })
-		if lacks(t, b, p) {
-			continue
-		}
 		list := ids(rng, 20, 31)
 		want := make([][]float64, len(list))
 		for i, x := range rowsOf(matrix(table), list) {

@@ -415,9 +415,6 @@ func expertForms(t *testing.T, b plan.Backend) {
 		rng := newRand(uint64(400 + i))
 		m.name = fmt.Sprintf("%v, %v", m.format, m.route)
 		m.make(t, rng, normal(rng, 1))
-		if lacks(t, b, m.program) {
-			continue
-		}
 		for _, tokens := range []int{1, 20} {
 			list := ids(rng, tokens, mixtureVocab)
 			got := outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0)
@@ -440,9 +437,6 @@ func expertBits(t *testing.T, b plan.Backend) {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
 		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some experts have more tokens than others
-		if (m.identities > 0 || m.given) && lacks(t, b, m.program) {
-			continue
-		}
 		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})

@@ -3,26 +3,11 @@ package plantest
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
-
-// lacks reports whether b refuses p because it has no kernel for it, and names the processor as the
-// way out. The processor itself must not.
-func lacks(t *testing.T, b plan.Backend, p *plan.Program) bool {
-	t.Helper()
-	r, err := NewRunner(b, p, LimitsFor(p, 8, 1, 8, 8, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
-	if err == nil {
-		return r.Exe.Close() != nil
-	}
-	if b.Rounds() == tensor.Q8_0 || !strings.Contains(err.Error(), "no kernel for") || !strings.Contains(err.Error(), "use --device cpu") {
-		t.Fatal(err)
-	}
-	return true
-}
 
 // attentionTo attends to the keys and values that another node has stored in the same step and in
 // earlier ones, with other parameters.
@@ -48,9 +33,6 @@ func attentionTo(t *testing.T, b plan.Backend) {
 			z := b.AttentionTo(b.Linear(x, wq2, nil), nil, st, other)
 			return b.Add(z, b.Linear(y, eye(b.Cols(z), b.Cols(y)), nil))
 		})
-		if lacks(t, b, p) {
-			continue
-		}
 		list := ids(rng, tokens, 101)
 		x := rowsOf(matrix(table), list)
 		k, v := product(x, matrix(wk), nil), product(x, matrix(wv), nil)
@@ -95,9 +77,6 @@ func embedPart(t *testing.T, b plan.Backend) {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 			return b.Add(x, b.EmbedPart(second, block, block))
 		})
-		if lacks(t, b, p) {
-			continue
-		}
 		want, rows := rowsOf(matrix(table), list), matrix(second)
 		for i, id := range list {
 			if id >= 30 {
@@ -122,9 +101,6 @@ func mul(t *testing.T, b plan.Backend) {
 	x := rowsOf(matrix(table), list)
 	for _, w := range []*tensor.Tensor{wide, narrow} {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(b.Linear(x, w, nil), x) })
-		if lacks(t, b, p) {
-			continue
-		}
 		y := product(x, matrix(w), nil)
 		want := make([][]float64, len(x))
 		for i := range x {
@@ -136,9 +112,6 @@ func mul(t *testing.T, b plan.Backend) {
 	}
 	by := vector(rng, "by", 1, 0.5, 65)
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.MulBy(x, by) })
-	if lacks(t, b, p) {
-		return
-	}
 	want := make([][]float64, len(x))
 	for i := range x {
 		for j, v := range x[i] {
@@ -156,9 +129,6 @@ func mix(t *testing.T, b plan.Backend) {
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 		return b.Mix(b.Linear(x, c, nil), 2, x, b.Linear(x, weights[0], nil), b.Linear(x, weights[1], nil))
 	})
-	if lacks(t, b, p) {
-		return
-	}
 	list := ids(rng, 12, 23)
 	x := rowsOf(matrix(table), list)
 	by, values := product(x, matrix(c), nil), [][][]float64{x, product(x, matrix(weights[0]), nil), product(x, matrix(weights[1]), nil)}
@@ -180,9 +150,6 @@ func rescale(t *testing.T, b plan.Backend) {
 	table, w := Weight(rng, "table", tensor.F32, 3, 23, 65), Weight(rng, "w", tensor.F32, 0.01, 65, 65)
 	clear(table.Row(5))
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(b.Linear(x, w, nil), x, 1e-5) })
-	if lacks(t, b, p) {
-		return
-	}
 	size := func(x []float64) (sum float64) {
 		for _, v := range x {
 			sum += v * v
@@ -208,9 +175,6 @@ func sparsify(t *testing.T, b plan.Backend) {
 	list := ids(rng, 12, 23)
 	for _, by := range []float64{1.6448536, -0.5, 0} {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, by) })
-		if lacks(t, b, p) {
-			continue
-		}
 		want := rowsOf(matrix(table), list)
 		for i, row := range want {
 			mean, variance := 0.0, 0.0
@@ -236,9 +200,6 @@ func temper(t *testing.T, b plan.Backend) {
 	list := ids(rng, 40, 23)
 	for _, a := range []plan.TemperAttr{{By: 0.1, Every: 16, Shift: 1}, {By: 0.7, Every: 1}, {By: -0.2, Every: 7}} {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, a) })
-		if lacks(t, b, p) {
-			continue
-		}
 		want := make([][]float64, len(list))
 		for i, row := range rowsOf(matrix(table), list) {
 			for _, v := range row {

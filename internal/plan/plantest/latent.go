@@ -36,9 +36,6 @@ func ropeEnds(t *testing.T, b plan.Backend) {
 		table := Weight(newRand(5), "table", tensor.F32, 1, 50, 3*a.HeadDim)
 		list := ids(newRand(6), 40, 50)
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rope(x, a) })
-		if lacks(t, b, p) {
-			continue
-		}
 		want := turned(rowsOf(matrix(table), list), &a, func(int) []float64 { return a.Freqs })
 		near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
 		// Negative frequencies turn back.
@@ -90,9 +87,6 @@ func latent(t *testing.T, b plan.Backend) {
 				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
 				return b.LatentAttention(b.Linear(x, wq, nil), b.Linear(x, wc, nil), b.Linear(x, wr, nil), sinks, st, a)
 			})
-			if lacks(t, b, p) {
-				continue
-			}
 			list := ids(rng, c.tokens, 101)
 			x := rowsOf(matrix(table), list)
 			keys := kept(joined(product(x, matrix(wc), nil), product(x, matrix(wr), nil), a.KVHeads), a.KVHeads, cache)
@@ -123,9 +117,6 @@ func headLinear(t *testing.T, b plan.Backend) {
 				weights = append(weights, w)
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.HeadLinear(x, weights) })
-			if lacks(t, b, p) {
-				continue
-			}
 			list := ids(rng, c.tokens, 31)
 			got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
 			x := rowsOf(matrix(table), list)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -99,17 +98,6 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
 	"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "delta": DeltaModel, "states": StatesModel, "forms": FormsModel, "latent": LatentModel,
 	"sparse": SparseModel, "compressed": CompressedModel,
-}
-
-// modelsOf returns the models for which b has kernels.
-func modelsOf(t *testing.T, b plan.Backend) map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program {
-	all := maps.Clone(models)
-	for _, name := range []string{"delta", "states", "forms", "latent", "sparse", "compressed"} {
-		if lacks(t, b, all[name](t, nil)) {
-			delete(all, name)
-		}
-	}
-	return all
 }
 
 // notFiniteExperts damages weights of experts so that results leave the range of float32.

@@ -80,9 +80,6 @@ func selected(t *testing.T, b plan.Backend) {
 				state := b.State(plan.State{Name: "index", Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim, Every: a.Every})
 				return b.Select(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, ww, nil), state, a)
 			})
-			if lacks(t, b, p) {
-				continue
-			}
 			list := ids(rng, c.tokens, 101)
 			x := rowsOf(matrix(table), list)
 			want := chosen(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(ww), nil), &a)
@@ -153,9 +150,6 @@ func sparse(t *testing.T, b plan.Backend) {
 				})
 			}
 			p := with(false)
-			if lacks(t, b, p) {
-				continue
-			}
 			what := fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens)
 			list := ids(rng, c.tokens, 101)
 			x := rowsOf(matrix(table), list)

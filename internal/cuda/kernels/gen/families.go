@@ -99,7 +99,8 @@ func families() ([]family, error) {
 		}
 	}
 	for _, c := range append(slices.Clone(caches), cache{"f32", "CacheF32"}) {
-		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)})
+		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)},
+			family{name: "score_" + c.name, source: fmt.Sprintf("#include \"score.cuh\"\nSCORE(score, %s)\n", c.format)})
 	}
 	all = append(all, family{"wide_quantize", "#include \"quantize.cuh\"\n", hopper})
 	all = append(all, family{name: "attention_f32", source: "#include \"attention_floats.cuh\"\nATTENTION_FLOATS(attend)\n"})
