@@ -14,7 +14,7 @@ import (
 
 // start loads the model on the first device that o allows and that has room.
 func (m *Model) start(ctx context.Context, o *Options) (err error) {
-	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, func(p *memory.Planner) error { return m.startOn(ctx, p, o) })
+	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, m.draft, func(p *memory.Planner) error { return m.startOn(ctx, p, o) })
 	return err
 }
 
@@ -26,27 +26,32 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	}
 	size.Watch, size.Kept = o.watch(), o.Kept.open(m.cacheKey(p, o, &size))
 	var mapped []*tensor.Tensor // weights that steps read from the file
+	if m.draft != nil {
+		if err := m.draft.start(ctx, p, m.Vocab()); err != nil {
+			return err
+		}
+	}
 	loaded, finish := m.loader(o.Progress, &mapped)
 	if p.Device.Kind.Host {
 		mapped = tables(p.Program)
 	}
 	if m.engine, err = engine.New(ctx, p.Program, p.Backend, size, loaded); err != nil {
-		return err
+		return errors.Join(err, m.draft.stop())
 	}
 	finish()
 	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
 	m.device = modelDevice{Device: p.Device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: p.Device}}
 	m.parallel = size.Parallel
 	if m.hostMemory, err = hostMemory(p, size); err != nil {
-		return errors.Join(err, m.engine.Close())
+		return errors.Join(err, m.engine.Close(), m.draft.stop())
 	}
 	if m.canary, err = newCanary(m.file, mapped, o.Damaged); err != nil {
-		return errors.Join(err, m.engine.Close())
+		return errors.Join(err, m.engine.Close(), m.draft.stop())
 	}
 	m.canary.start()
 	m.close = sync.OnceValue(func() error {
 		m.canary.stop()
-		return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close())
+		return errors.Join(m.engine.Close(), m.draft.stop(), p.Device.Close(), m.file.Close(), m.draft.close())
 	})
 	return nil
 }
@@ -73,6 +78,9 @@ func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
 	}
 	n := int64(size.Host)
 	if p.Device.Kind.Host {
+		if p.Draft != nil {
+			n += p.Draft.Total()
+		}
 		return n + int64(use.Weights) + int64(use.States) + int64(use.Scratch), nil
 	}
 	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))

@@ -27,6 +27,7 @@ type Memory struct {
 	Free     int64         `json:"free,omitempty"`       // free memory of the device; 0 if unknown
 	Device   string        `json:"device"`               // "cpu" or "cuda"
 	Cache    string        `json:"cache,omitempty"`      // number format of keys and values
+	Draft    int64         `json:"draft,omitempty"`      // what the draft model takes of the device, which counts in Total
 	Host     int64         `json:"host_cache,omitempty"` // Options.HostCache, which does not count in Total
 
 	// Sequences is the number of sequences of Context tokens for which the states have room.
@@ -55,7 +56,7 @@ type StateMemory struct {
 }
 
 // Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
-// Memory, DeviceMemory, StreamWeights, Activations, Cache and HostCache; a Parallel of 0 is 1 here.
+// Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative and Draft; a Parallel of 0 is 1 here.
 //
 // On the CPU a Context of 0 is the context that the model was trained for. If one answer does not
 // fit, the result is what it would take. On a GPU the result is what [Open] would take. If the
@@ -99,6 +100,9 @@ func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error
 	_, err := d.plan(ctx, o, func(p *memory.Planner) error {
 		c, m, err := p.Least()
 		l.Context, l.Device, l.Bytes = c.Context, p.Device.Name(), int64(m.Weights)+int64(m.States)+int64(m.Scratch)
+		if p.Draft != nil {
+			l.Bytes += p.Draft.Least
+		}
 		l.Free = p.Free()
 		return err
 	})
@@ -119,15 +123,19 @@ func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Plann
 		return nil, wrap(errors.New(d.Problem))
 	}
 	o.Parallel = max(1, o.Parallel)
+	second, err := d.openDraft(&o)
+	if err != nil {
+		return nil, wrap(err)
+	}
 	var closed error
-	passed, err = o.use(ctx, d.program.Program, d.Dimensions.Context, func(p *memory.Planner) error {
+	passed, err = o.use(ctx, d.program.Program, d.Dimensions.Context, second, func(p *memory.Planner) error {
 		err := do(p)
 		if err == nil {
 			closed = p.Device.Close()
 		}
 		return err
 	})
-	if err = errors.Join(err, closed); err != nil {
+	if err = errors.Join(err, closed, second.close()); err != nil {
 		return nil, wrap(err)
 	}
 	return passed, nil
@@ -154,10 +162,13 @@ func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 			Kind: g.Kind.String(), Window: g.Window, Chunk: g.Chunk, Layers: g.Layers, Bytes: g.Bytes, Slots: g.Slots, Checkpoints: g.Checkpoints,
 		})
 	}
-	m.Total = m.Weights + int64(u.States) + m.Scratch
+	if p.Draft != nil {
+		m.Draft = p.Draft.Total()
+	}
+	m.Total = m.Weights + int64(u.States) + m.Scratch + m.Draft
 	if !p.Device.Kind.Host {
 		m.Limit = p.Options.Limit
-		m.Total = m.Resident + int64(u.States) + m.Scratch
+		m.Total = m.Resident + int64(u.States) + m.Scratch + m.Draft
 	}
 	return m, nil
 }

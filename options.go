@@ -51,6 +51,9 @@ type Options struct {
 	TargetITL time.Duration
 	// Speculative says who proposes tokens for an answer, of which one step then checks several.
 	Speculative Speculative
+	// Draft is the path of the model that proposes with SpeculativeDraft: one that is faster, with
+	// the same tokens.
+	Draft string
 	// SpeculativeTokens is the number of tokens that are proposed for an answer in one step. If 0,
 	// it is what makes answers fastest, by the measured times of steps and by how many of the
 	// answer's proposed tokens were right so far; where none would pay it is none.
@@ -224,9 +227,9 @@ func (o *Options) choice() backends.Choice {
 }
 
 // use opens the devices that o allows, one after the other, until do returns nil for one. It calls
-// do with a planner of p's memory on that device. made is the context that the model was trained
-// for. passed says why the preferred device was skipped: see [backends.List.Use].
-func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*memory.Planner) error) (passed, err error) {
+// do with a planner of p's memory on that device, beside that of a second model, if there is one.
+// made is the context that the model was trained for. passed says why the preferred device was skipped: see [backends.List.Use].
+func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *draftModel, do func(*memory.Planner) error) (passed, err error) {
 	cache := o.Cache.dtype(o.Activations)
 	if o.Context > made {
 		return nil, fmt.Errorf("%w: a context of %d tokens, but the model supports %d", ErrOptions, o.Context, made)
@@ -238,7 +241,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL, Drafts: o.drafts(d.Kind),
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL, Drafts: o.drafts(d.Kind, second),
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
 			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 		}}
@@ -247,6 +250,11 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 			if o.DeviceMemory.any() && planner.Options.Limit == 0 {
 				return fmt.Errorf("%w: a limit of %v on %s, which does not report its memory; give the limit in bytes",
 					ErrMemory, o.DeviceMemory, d.Description())
+			}
+		}
+		if second != nil {
+			if err := planner.WithDraft(second.arch.Program, second.arch.Spec.Context); err != nil {
+				return err
 			}
 		}
 		return do(planner)

@@ -58,6 +58,7 @@ package realizar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -77,6 +78,7 @@ type Model struct {
 	file   *modelfile.File
 	arch   *arch.Model
 	engine *engine.Engine
+	draft  *draftModel // or nil
 	device modelDevice
 
 	parallel   int           // see [Model.Parallel]
@@ -148,8 +150,11 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if err := m.readText(o.PreTokenizer); err != nil {
 		return nil, err
 	}
-	if err := m.start(ctx, &o); err != nil {
+	if m.draft, err = openDraft(&o, m.arch, m.tok); err != nil {
 		return nil, err
+	}
+	if err := m.draft.guard(func() error { return m.start(ctx, &o) }); err != nil {
+		return nil, errors.Join(err, m.draft.close())
 	}
 	return m, nil
 }

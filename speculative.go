@@ -23,14 +23,16 @@ const (
 	// in itself, or in recent answers with the same [Generation.Salt]: it pays where answers repeat
 	// what they were given, as edits of text and code do.
 	SpeculativeSuffix
+	// SpeculativeDraft proposes what the model of [Options.Draft] samples after the same tokens.
+	SpeculativeDraft
 )
 
-var speculativeNames = []string{"auto", "off", "suffix"}
+var speculativeNames = []string{"auto", "off", "suffix", "draft"}
 
-// String returns "auto", "off" or "suffix".
+// String returns "auto", "off", "suffix" or "draft".
 func (s Speculative) String() string { return nameOf("speculative", s, speculativeNames) }
 
-// ParseSpeculative parses "auto", "off" or "suffix"; "" is "auto". The error wraps [ErrOptions].
+// ParseSpeculative parses "auto", "off", "suffix" or "draft"; "" is "auto". The error wraps [ErrOptions].
 func ParseSpeculative(s string) (Speculative, error) {
 	return parseName[Speculative]("speculative", s, speculativeNames)
 }
@@ -41,24 +43,31 @@ const MaxSpeculativeTokens = engine.MostDraft
 // validateSpeculative checks Speculative and SpeculativeTokens.
 func (o *Options) validateSpeculative() error {
 	switch {
-	case o.Speculative > SpeculativeSuffix:
+	case o.Speculative > SpeculativeDraft:
 		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
+	case (o.Speculative == SpeculativeDraft) != (o.Draft != ""):
+		return fmt.Errorf("realizar: %w: speculative %v with the draft model %q; want SpeculativeDraft and its path, or neither", ErrOptions, o.Speculative, o.Draft)
 	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
 		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay off", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
 	}
 	return nil
 }
 
-// drafts returns how an engine on a device of that kind makes drafts.
-func (o *Options) drafts(kind backends.Kind) engine.Drafts {
+// drafts returns how an engine on a device of that kind makes drafts. second is the draft model, if
+// there is one.
+func (o *Options) drafts(kind backends.Kind, second *draftModel) engine.Drafts {
 	if o.Speculative == SpeculativeOff || o.Speculative == SpeculativeAuto && !kind.Host {
 		return engine.Drafts{}
 	}
-	var recent draft.Recent
-	return engine.Drafts{
-		New:    func(r *engine.Request) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) },
-		Tokens: o.SpeculativeTokens, Always: o.SpeculativeTokens > 0,
+	d := engine.Drafts{Tokens: o.SpeculativeTokens, Always: o.SpeculativeTokens > 0}
+	if second != nil {
+		d.New = func(r *engine.Request, choice int) engine.Proposer { return second.model.New(r, choice) }
+		d.Prepare = func(asks []engine.Ask) { second.model.Prepare(asks) }
+		return d
 	}
+	var recent draft.Recent
+	d.New = func(r *engine.Request, _ int) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) }
+	return d
 }
 
 // Ahead implements [engine.Foresight].

@@ -3,6 +3,8 @@ package main_test
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,6 +35,8 @@ type benchResult struct {
 	PeakFloats    *float64 `json:"peak_floats_s"`
 	TokenProducts *int64   `json:"token_products"`
 	TokenFloats   *int64   `json:"token_floats"`
+	Proposed      *int64   `json:"proposed"`
+	Accepted      *int64   `json:"accepted"`
 }
 
 // benchResults runs bench with --json and checks that it writes nothing else.
@@ -77,6 +81,32 @@ func TestBenchJSON(t *testing.T) {
 	if tg.Test != "tg8" || tg.Batch != 1 || tg.Depth != 5 || tg.PeakProducts != nil || tg.TokenProducts != nil ||
 		tg.Bandwidth == nil || tg.StepBytes == nil || !near(tg.Share, tg.Rate*float64(*tg.StepBytes) / *tg.Bandwidth) {
 		t.Errorf("tg8: %+v", tg)
+	}
+}
+
+// Of the proposals that --right asks for, none or all are right, for one answer and for several.
+func TestBenchWrite(t *testing.T) {
+	read, write := filepath.Join(t.TempDir(), "read"), filepath.Join(t.TempDir(), "write")
+	for name, text := range map[string]string{read: "Once upon a time", write: "there was a king of whom nobody has heard since that day."} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := benchResults(t, "demo", "--read", read, "--write", write, "--right", "0", "--right", "1", "--batch", "1,3", "--speculative-tokens", "2")
+	if len(all) != 8 {
+		t.Fatalf("results %+v, want eight", all)
+	}
+	for i, r := range all {
+		names := []string{"off", "suffix", "right 0", "right 1"}
+		if batch := []int{1, 3}[i/4]; r.Batch != batch || !strings.HasSuffix(r.Test, names[i%4]) || strings.Contains(r.Test, " x3 ") != (batch == 3) {
+			t.Errorf("test %d: %+v", i, r)
+		}
+		if i%4 < 2 {
+			continue
+		}
+		if *r.Proposed == 0 || *r.Accepted != *r.Proposed*int64(i%4-2) {
+			t.Errorf("%s: of %d proposed tokens %d are right", r.Test, *r.Proposed, *r.Accepted)
+		}
 	}
 }
 

@@ -2,14 +2,20 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/draft"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -18,8 +24,55 @@ type writeFlags struct {
 	Read  string `placeholder:"FILE" help:"With --write, the prompt is the text of FILE."`
 	Write string `placeholder:"FILE" help:"Measure the decode of the text in FILE, as if the model had generated it, without and with speculative decoding (--speculative suffix)."`
 
+	Right []float64 `placeholder:"P" help:"With --write, measure proposals of which each token is right with probability P, too: 0 for the cost of proposals that are always wrong."`
+
 	SpeculativeTokens int `default:"0" placeholder:"N" help:"With --write, tokens to propose in each step. Default: as many as pay off by measured times."`
 }
+
+// validWrite returns an error for values that do not go together.
+func (c *benchCommand) validWrite() error {
+	switch {
+	case (c.Read == "") != (c.Write == ""):
+		return errors.New("--read and --write need each other: the text of a prompt and that of its answer")
+	case c.Write != "" && (c.Prompt != nil || c.Tokens != nil || c.Depth != nil):
+		return errors.New("--write: the files set the lengths of prompt and answer; remove -p, -n and -d")
+	case c.Write == "" && len(c.Right) > 0:
+		return errors.New("--right has an effect only with --write, which says what is right")
+	case c.Write == "" && c.SpeculativeTokens != 0:
+		return errors.New("--speculative-tokens has an effect only with --write: the other tests decode random tokens one by one")
+	}
+	for _, p := range c.Right {
+		if !(p >= 0 && p <= 1) {
+			return fmt.Errorf("--right %v: want a probability, 0 to 1", p)
+		}
+	}
+	return checkSpeculative(c.SpeculativeTokens)
+}
+
+// A prophet proposes the tokens of an answer that it knows. Each is right with some probability.
+type prophet struct {
+	answer []int32
+	prompt int
+	right  float64
+	vocab  int32
+	rng    *rand.Rand
+	draft  []int32
+}
+
+// Propose implements [engine.Proposer].
+func (p *prophet) Propose(tokens []int32, n int) (draft []int32, evidence int) {
+	at := len(tokens) - p.prompt
+	p.draft = append(p.draft[:0], p.answer[min(at, len(p.answer)):min(at+n, len(p.answer))]...)
+	for i := range p.draft {
+		if p.rng.Float64() >= p.right {
+			p.draft[i] = (p.draft[i] + 1) % p.vocab
+		}
+	}
+	return p.draft, 0
+}
+
+// End implements [engine.Proposer].
+func (p *prophet) End([]int32) {}
 
 // A dictation is a constraint that allows one answer, which is not forced: each token is sampled.
 type dictation struct {
@@ -61,29 +114,39 @@ func (b *benchmark) writing() (err error) {
 		return err
 	}
 	var recent draft.Recent
-	for _, test := range []struct {
-		name   string
-		drafts engine.Drafts
-	}{
-		{"off", engine.Drafts{}},
-		{"suffix", engine.Drafts{
-			New:    func(r *engine.Request) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) },
-			Tokens: b.SpeculativeTokens, Always: b.SpeculativeTokens > 0,
-		}},
-	} {
-		if err := b.rewrite(m, test.name, test.drafts, prompt, answer); err != nil {
-			return err
+	type proposals struct {
+		name string
+		new  func(r *engine.Request, choice int) engine.Proposer // nil: none
+	}
+	all := []proposals{{"off", nil}, {"suffix", func(r *engine.Request, _ int) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) }}}
+	for _, p := range b.Right {
+		all = append(all, proposals{fmt.Sprint("right ", p), func(*engine.Request, int) engine.Proposer {
+			return &prophet{answer: answer, prompt: len(prompt), right: p, vocab: int32(m.model.Spec.Vocab), rng: rand.New(rand.NewPCG(1, 1))}
+		}})
+	}
+	if len(b.Batch) == 0 {
+		b.Batch = []int{1}
+	}
+	for _, seqs := range b.Batch {
+		for _, test := range all {
+			drafts := engine.Drafts{New: test.new, Tokens: b.SpeculativeTokens, Always: b.SpeculativeTokens > 0}
+			if err := b.rewrite(m, seqs, test.name, drafts, prompt, answer); err != nil {
+				return err
+			}
+			debug.FreeOSMemory() // for the next engine
 		}
-		debug.FreeOSMemory() // for the next engine
 	}
 	return nil
 }
 
-// rewrite measures the writing of answer with one kind of proposals.
-func (b *benchmark) rewrite(m *lockstepModel, name string, drafts engine.Drafts, prompt, answer []int32) (err error) {
+// rewrite measures the writing of so many answers at a time with one kind of proposals.
+func (b *benchmark) rewrite(m *lockstepModel, seqs int, name string, drafts engine.Drafts, prompt, answer []int32) (err error) {
+	if drafts.New == nil {
+		drafts = engine.Drafts{}
+	}
 	p := m.memory
 	p.Program, p.Made = m.model.Program, m.model.Spec.Context
-	p.Options.Context, p.Options.Parallel, p.Options.Drafts = len(prompt)+len(answer), 1, drafts
+	p.Options.Context, p.Options.Parallel, p.Options.Drafts = len(prompt)+len(answer), seqs, drafts
 	p.Options.Cache, p.Options.Activations = m.cache(), m.activations()
 	if need := p.Options.Context; p.Made > 0 && need > p.Made {
 		return usagef("--read and --write have %d tokens together; the model supports %d", need, p.Made)
@@ -101,34 +164,60 @@ func (b *benchmark) rewrite(m *lockstepModel, name string, drafts engine.Drafts,
 	var before engine.Metrics
 	for i := range b.Runs + 1 {
 		before = e.Metrics()
-		// Each run has its own salt, so that none finds pages or answers of another.
-		r := &engine.Request{
-			Prompt: prompt, Tokens: len(answer), Salt: fmt.Sprint(i),
-			Constrain: func(int) engine.Constraint { return &dictation{answer: answer} },
-		}
-		begun, n := time.Now(), 0
-		var began time.Time
-		_, err := e.Run(b.app.ctx, r, func(got *engine.Result) (bool, error) {
-			if n++; n == 1 {
-				began = time.Now()
-			}
-			return true, nil
-		})
+		rate, times, err := b.writeAll(e, seqs, fmt.Sprint(i), prompt, answer)
 		if err != nil {
 			return err
 		}
 		if i > 0 {
-			rates = append(rates, float64(n-1)/time.Since(began).Seconds())
-			first = append(first, began.Sub(begun).Seconds()*1000)
+			rates, first = append(rates, rate), append(first, times...)
 		}
 	}
-	t := b.measurement(fmt.Sprintf("write%d %s", len(answer), name), m.device.Name(), m.device.Description(), rates, first)
-	t.Depth = len(prompt)
+	test := fmt.Sprintf("write%d", len(answer))
+	if seqs > 1 {
+		test += fmt.Sprintf(" x%d", seqs)
+	}
+	t := b.measurement(test+" "+name, m.device.Name(), m.device.Description(), rates, first)
+	t.Batch, t.Depth = seqs, len(prompt)
 	after := e.Metrics()
 	proposed, accepted := int64(after.DraftedTokens-before.DraftedTokens), int64(after.AcceptedTokens-before.AcceptedTokens)
 	t.Proposed, t.Accepted = &proposed, &accepted
 	b.results = append(b.results, t)
 	return nil
+}
+
+// writeAll writes so many answers at a time and returns the tokens per second of all together, from
+// the last first token on, and the milliseconds to the first token of each. Runs of different salts
+// find no pages or answers of each other.
+func (b *benchmark) writeAll(e *engine.Engine, seqs int, salt string, prompt, answer []int32) (rate float64, first []float64, err error) {
+	begun := time.Now()
+	var mu sync.Mutex
+	var began time.Time // of the last first token
+	early, late := 0, 0 // tokens up to then, and all
+	group, ctx := errgroup.WithContext(b.app.ctx)
+	for i := range seqs {
+		r := &engine.Request{
+			Prompt: prompt, Tokens: len(answer), Salt: salt, Sampling: sample.Params{Seed: uint64(i)},
+			Constrain: func(int) engine.Constraint { return &dictation{answer: answer} },
+		}
+		n := 0
+		group.Go(func() error {
+			_, err := e.Run(ctx, r, func(*engine.Result) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				n, late = n+1, late+1
+				if n == 1 {
+					began, early = time.Now(), late
+					first = append(first, began.Sub(begun).Seconds()*1000)
+				}
+				return true, nil
+			})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, nil, err
+	}
+	return float64(late-early) / time.Since(began).Seconds(), first, nil
 }
 
 // texts returns the tokens of the prompt and of the answer.

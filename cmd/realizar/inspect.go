@@ -28,6 +28,7 @@ type inspectCommand struct {
 	Plan        bool   `common:"" help:"Show the program that runs the model, and on a GPU its kernels."`
 	JSON        bool   `name:"json" common:"" help:"Write everything as one JSON object."`
 
+	speculativeFlags
 	memoryFlags
 	tokenizerFlags
 }
@@ -63,6 +64,9 @@ func (c *inspectCommand) Validate() error {
 	}
 	if c.Parallel < 1 {
 		return fmt.Errorf("--parallel=%d: want 1 or more", c.Parallel)
+	}
+	if err := c.validSpeculative(); err != nil {
+		return err
 	}
 	return checkDevice(c.Device)
 }
@@ -124,6 +128,10 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 	}
 	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels}
 	c.apply(&o)
+	c.setSpeculative(&o)
+	if err := a.findDraft(&o); err != nil {
+		return p, err
+	}
 	if p.memory, err = d.Memory(o); err != nil {
 		return p, err
 	}

@@ -46,6 +46,9 @@ func memoryText(m *realizar.Memory, layers int) string {
 		t.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %s, %s", s.Layers, kept, m.Cache))
 	}
 	t.row("scratch", byteText(m.Scratch), "for one step")
+	if m.Draft > 0 {
+		t.row("draft model", byteText(m.Draft), "weights, cache and scratch of the model that proposes tokens")
+	}
 	t.row("total", byteText(m.Total), freeText(m))
 	if s != nil {
 		if len(s.Layers) > 0 {

@@ -109,6 +109,9 @@ func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*r
 	if err != nil {
 		return nil, err
 	}
+	if err := a.findDraft(&o); err != nil {
+		return nil, err
+	}
 	var bar progressBar
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}

@@ -166,6 +166,9 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 	if err != nil {
 		return nil, err
 	}
+	if err := l.app.findDraft(&o); err != nil {
+		return nil, err
+	}
 	for asked := o.Context > 0; ; {
 		least, err := d.Least(ctx, o)
 		if err != nil || asked || least.Context <= severalContext {

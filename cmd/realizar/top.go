@@ -44,8 +44,8 @@ When the server is unreachable, top says so, keeps the last values, and continue
 With --json the members are at, url, models, up_s, seconds (of the interval), restarted (whether the
 server started again), running, waiting, ended_s (answers per second by stop, length, abort, error
 and other), errors_s (requests per second that were refused or failed), prompt_tok_s, computed_tok_s
-(prompt tokens without those found in the cache), answer_tok_s, steps_s, busy (0 to 1), cache_use (0
-to 1), cache (pages by pool), prefix_hits and prefix_hits_all (0 to 1, of the interval and since the
+(prompt tokens without those found in the cache), answer_tok_s, steps_s, busy (0 to 1),
+proposed_tok_s and accepted_tok_s (tokens proposed by speculative decoding), cache_use (0 to 1), cache (pages by pool), prefix_hits and prefix_hits_all (0 to 1, of the interval and since the
 start), preemptions_s, evictions_s, saves_s, restores_s, memory (bytes by device), and latency:
 first_token, between_tokens, end_to_end and queue, each with interval and all, which have n, p50_ms,
 p90_ms, p99_ms and above, the percentiles above the last bound, which stands for them. Unknown

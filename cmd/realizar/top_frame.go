@@ -258,6 +258,9 @@ func (f *frame) tokens(s *serverState, tall bool) {
 	if !math.IsNaN(s.last.Counter(watch.Steps)) {
 		f.row("steps", f.strong(rateText(steps)+"/s"), rateText(answer/steps)+" answer tokens each")
 	}
+	if v := s.rate(watch.Proposed); s.last.Counter(watch.Proposed) > 0 && !math.IsNaN(v) {
+		f.row("proposed", rateText(v)+"/s", percent(s.between.Right())+" right")
+	}
 	if !math.IsNaN(s.last.Counter(watch.StepSeconds)) {
 		busy := math.NaN()
 		if s.between != nil {

@@ -70,7 +70,7 @@ func rich(n int) string {
 		`vllm:num_requests_running{model_name="Qwen3-0.6B"} 12`, `vllm:num_requests_waiting{model_name="Qwen3-0.6B"} 3`,
 		`vllm:prompt_tokens_total %d00`, `realizar_computed_tokens_total %d0`, `vllm:generation_tokens_total %d000`, `realizar_steps_total %d0`, `realizar_step_seconds_total ` + fmt.Sprint(float64(n)/1000),
 		`vllm:prefix_cache_queries_total %d00`, `vllm:prefix_cache_hits_total %d0`, `vllm:num_preemptions_total %d`, `realizar_cache_evictions_total %d`,
-		`realizar_cache_saves_total %d`, `realizar_cache_restores_total %d`,
+		`realizar_cache_saves_total %d`, `realizar_cache_restores_total %d`, `vllm:spec_decode_num_draft_tokens_total %d00`, `vllm:spec_decode_num_accepted_tokens_total %d0`,
 		`vllm:request_success_total{finished_reason="stop"} %d`, `vllm:request_success_total{finished_reason="length"} %d0`, `vllm:request_success_total{finished_reason="abort"} 0`,
 		`vllm:request_success_total{finished_reason="error"} %d`, `vllm:request_success_total{finished_reason="repetition"} %d`,
 		`realizar_http_requests_total{route="POST /v1/completions",code="429"} %d`,

@@ -33,6 +33,8 @@ type topResult struct {
 	Answer      *float64            `json:"answer_tok_s"`
 	Steps       *float64            `json:"steps_s"`
 	Busy        *float64            `json:"busy"`
+	Proposed    *float64            `json:"proposed_tok_s"`
+	Accepted    *float64            `json:"accepted_tok_s"`
 	CacheUse    *float64            `json:"cache_use"`
 	Cache       []topPool           `json:"cache"`
 	Hits        *float64            `json:"prefix_hits"`
@@ -110,7 +112,7 @@ func newTopResult(s *serverState) *topResult {
 		Running: known(s.last.Running), Waiting: known(s.last.Waiting),
 		Ended:  map[string]*float64{"stop": rate(watch.Stopped), "length": rate(watch.Full), "abort": rate(watch.Left), "error": rate(watch.Failed), "other": rate(watch.Other)},
 		Errors: rate(watch.Errors), Prompt: rate(watch.PromptTokens), Computed: rate(watch.ComputedTokens), Answer: rate(watch.AnswerTokens),
-		Steps: rate(watch.Steps), Busy: known(s.between.Busy()), CacheUse: known(s.last.CacheUse), Cache: []topPool{},
+		Steps: rate(watch.Steps), Busy: known(s.between.Busy()), Proposed: rate(watch.Proposed), Accepted: rate(watch.Accepted), CacheUse: known(s.last.CacheUse), Cache: []topPool{},
 		Hits: known(s.between.Hits()), HitsAll: known(s.last.Hits()), Preemptions: rate(watch.Preemptions), Evictions: rate(watch.Evictions),
 		Saves: rate(watch.Saves), Restores: rate(watch.Restores), Memory: []topMemory{}, Latency: map[string]topLatency{},
 	}

@@ -48,6 +48,8 @@ type Config struct {
 	Activations tensor.DType
 
 	Drafts Drafts
+	// Follows says that sequences are those of followers, see [Engine.Follow].
+	Follows bool
 
 	Weights, Pinned int  // as in [plan.Limits]
 	Observed        bool // likewise

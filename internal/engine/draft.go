@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -14,7 +15,8 @@ import (
 // seed and position, and the bits of a row do not depend on other rows, so the answer has the same
 // tokens with drafts and without. The positions of wrong tokens are overwritten by the next step.
 
-// A Proposer proposes drafts for one answer. The scheduler calls it with the engine locked.
+// A Proposer proposes drafts for one answer. The scheduler calls it with the engine locked, so it
+// must not take long: what takes time is for [Drafts.Prepare].
 type Proposer interface {
 	// Propose returns at most n tokens that are likely to follow tokens, and a measure of what
 	// speaks for the first of them: 0 or more. Each further token has one more than the one before
@@ -66,6 +68,8 @@ type draft struct {
 	odds     odds
 	tokens   []int32 // of the step being made, or in flight
 	evidence int     // of the first of them
+	ready    int     // tokens of the sequence when it was prepared last
+	later    int     // tokens of the sequence before which it is not prepared again
 	flying   bool    // tokens are in flight
 	at       int     // position of the first of them
 	checked  int     // how many of them can be right; -1: masks are not known yet, see lookAhead
@@ -82,13 +86,25 @@ func (s *sequence) inFlight() int {
 
 // Drafts say how an engine drafts. The zero Drafts are none.
 type Drafts struct {
-	// New makes the proposer of an answer to r, on the goroutine that calls [Engine.Run].
-	New func(r *Request) Proposer
+	// New makes the proposer of an answer to r, which has the number choice, on the goroutine that
+	// calls [Engine.Run].
+	New func(r *Request, choice int) Proposer
+	// Prepare, if not nil, gets ready what the proposers of several answers are to propose next, in
+	// one go. A proposer that is not ready proposes nothing. The time that Prepare takes counts when
+	// the engine decides whether drafts pay. The engine is not locked, and no step runs meanwhile.
+	Prepare func(asks []Ask)
 	// Tokens is the most tokens of a draft; 0 means [MostDraft]. A draft has as many as pay, by the
 	// measured time of steps and by how often drafted tokens were right.
 	Tokens int
 	// Always makes drafts as long as possible.
 	Always bool
+}
+
+// An Ask is what a proposer is to propose.
+type Ask struct {
+	Proposer Proposer
+	Tokens   []int32 // as in [Proposer.Propose]
+	N        int     // likewise
 }
 
 // most returns the most tokens of a draft.
@@ -133,7 +149,12 @@ func (e *Engine) propose(s *sequence, n int, b *bet) {
 	if len(tokens) == 0 || e.lacking(s, s.sent+n+len(tokens)) >= 0 {
 		return
 	}
-	k := e.pays(s, evidence, 0, len(tokens), b)
+	k := len(tokens)
+	if e.config.Drafts.Prepare != nil {
+		b.drafted += k // depth has found that it pays
+	} else {
+		k = e.pays(s, evidence, 0, k, b)
+	}
 	d.tokens, d.evidence = append(d.tokens, tokens[:k]...), evidence
 }
 
@@ -198,8 +219,12 @@ func (e *Engine) pays(s *sequence, evidence, skip, n int, b *bet) int {
 // expects reports whether the next step waits for those in flight, because drafts after their
 // tokens are likely to gain more than it costs to have the device idle between steps.
 func (e *Engine) expects() bool {
-	if e.drafts == 0 {
+	switch {
+	case e.drafts == 0:
 		return false
+	case e.config.Drafts.Prepare != nil:
+		_, right := e.depth()
+		return right*idleCost > float64(e.queue.decoding())
 	}
 	b := bet{rows: e.queue.decoding()}
 	for _, s := range e.queue.active {
@@ -216,6 +241,102 @@ func (e *Engine) expects() bool {
 		}
 	}
 	return b.right*idleCost > float64(b.rows)
+}
+
+// preparedLater is after how many tokens a proposer is prepared again that had nothing to propose.
+const preparedLater = 8
+
+// depth returns how many tokens it pays to prepare for each sequence, and how many of all of them
+// are expected to be right. It sets e.asks to the sequences.
+func (e *Engine) depth() (n int, right float64) {
+	e.asks, e.asked = e.asks[:0], e.asked[:0]
+	rows := e.queue.decoding()
+	step := e.pace.decoding(rows)
+	if step == 0 {
+		return 0, 0
+	}
+	gains, most := 0., 0
+	for _, s := range e.queue.active {
+		d := &s.draft
+		if d.proposer == nil || d.skip || d.flying || !s.placed || s.chosen() == 0 || len(s.tokens) < d.later || len(s.tokens)-s.sent > 1 || len(e.asks) == e.drafts {
+			continue
+		}
+		if k := e.mostOf(s, s.sent+1, e.drafts); k > 0 {
+			e.asks, e.asked = append(e.asks, Ask{d.proposer, s.tokens, k}), append(e.asked, s)
+			most = max(most, k)
+		}
+	}
+	best, drafted := float64(rows)/step, 0
+	for i := range most {
+		for k, s := range e.asked {
+			if i < e.asks[k].N && drafted < e.drafts {
+				chance := 1.
+				for j := range i + 1 {
+					chance *= *s.draft.odds.of(j)
+				}
+				gains += chance
+				drafted++
+			}
+		}
+		rate := (float64(rows) + gains) / (e.pace.drafting(rows, drafted) + e.pace.preparing(len(e.asks), i+1))
+		if e.config.Drafts.Always || rate > best*(1+least) {
+			best, n, right = rate, i+1, gains
+		}
+	}
+	for i := range e.asks {
+		e.asks[i].N = min(e.asks[i].N, n)
+	}
+	if n == 0 {
+		e.regain(rows)
+	}
+	return n, right
+}
+
+// regain makes drafts that do not pay seem better, so that they are tried again: for sequences whose
+// proposers are nearly ready, and for one of trialOf others.
+func (e *Engine) regain(rows int) {
+	e.pace.forgetDrafts(rows)
+	for _, s := range e.asked {
+		if d := &s.draft; len(s.tokens)-d.ready <= nearTokens || s.number%trialOf == 0 {
+			at := d.odds.of(0)
+			*at += max(0, firstOdds-*at) * regainOdds
+		}
+	}
+}
+
+const trialOf = 16
+
+// prepare prepares proposers if that pays. No step is in flight. It releases e.mu meanwhile.
+func (e *Engine) prepare() {
+	if e.config.Drafts.Prepare == nil || e.drafts == 0 {
+		return
+	}
+	n, _ := e.depth()
+	if n == 0 {
+		return
+	}
+	e.mu.Unlock()
+	begun := time.Now()
+	e.config.Drafts.Prepare(e.asks)
+	took := time.Since(begun)
+	e.mu.Lock()
+	e.measures.Preparing += took
+	ready := 0
+	for i, s := range e.asked {
+		if a := &e.asks[i]; s.over {
+			continue
+		} else if draft, _ := a.Proposer.Propose(a.Tokens, a.N); len(draft) > 0 {
+			s.draft.ready = len(a.Tokens)
+			ready++
+		} else {
+			s.draft.later = len(a.Tokens) + preparedLater
+		}
+	}
+	if ready > 0 {
+		e.pace.prepared(ready, n, took.Seconds())
+	}
+	clear(e.asks)
+	clear(e.asked)
 }
 
 // idleCost is the reciprocal of the share of a step for which the device may idle before the next.
@@ -285,10 +406,20 @@ func (e *Engine) reach(s *sequence, p *part) {
 		return
 	}
 	s.done -= p.drafted - p.right
-	if slices.ContainsFunc(e.program.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence && g.Every == 0 }) {
+	if e.writesAlways() {
 		s.done = p.start
 	}
 	s.sent = s.done
+	e.forgetStates(s)
+}
+
+// writesAlways reports whether a group has states that every step writes.
+func (e *Engine) writesAlways() bool { return slices.ContainsFunc(e.program.Groups, writtenAlways) }
+
+func writtenAlways(g plan.Group) bool { return g.Kind == plan.PerSequence && g.Every == 0 }
+
+// forgetStates releases the states of s after positions that it has not done.
+func (e *Engine) forgetStates(s *sequence) {
 	for g := range s.tables {
 		t := &s.tables[g]
 		for last := len(t.after) - 1; last >= 0 && t.after[last] > t.group.Taken(s.done); last-- {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/realizar/realizar/internal/engine"
 )
@@ -14,21 +15,44 @@ type foreteller struct {
 	prompt int
 	rng    *rand.Rand
 	right  float64
+	mu     sync.Mutex
 	ended  bool
+	ready  int // tokens for which it is prepared; -1: it needs no preparation
 	broken func(format string, a ...any)
 }
 
 // propose makes the proposer of an answer to q.
-func (r *trial) propose(q *engine.Request) engine.Proposer {
+func (r *trial) propose(q *engine.Request, _ int) engine.Proposer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.foretellers++
-	return &foreteller{want: r.wanted[q], prompt: len(q.Prompt), rng: rand.New(rand.NewPCG(r.seed, r.foretellers)), right: r.right, broken: r.broken}
+	ready := -1
+	if r.config.Drafts.Prepare != nil {
+		ready = 0
+	}
+	return &foreteller{want: r.wanted[q], prompt: len(q.Prompt), rng: rand.New(rand.NewPCG(r.seed, r.foretellers)), right: r.right, broken: r.broken, ready: ready}
+}
+
+// prepare makes foretellers ready, most of the time.
+func prepare(asks []engine.Ask) {
+	for _, a := range asks {
+		o := a.Proposer.(*foreteller)
+		o.mu.Lock()
+		if o.rng.IntN(8) > 0 {
+			o.ready = len(a.Tokens)
+		}
+		o.mu.Unlock()
+	}
 }
 
 func (o *foreteller) Propose(tokens []int32, n int) (draft []int32, evidence int) {
-	if o.ended {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended && o.ready < 0 {
 		o.broken("a draft is asked for after the answer's end")
+	}
+	if o.ready >= 0 && o.ready != len(tokens) {
+		return nil, 0
 	}
 	chosen := tokens[o.prompt:]
 	var rest []int32
@@ -48,6 +72,8 @@ func (o *foreteller) Propose(tokens []int32, n int) (draft []int32, evidence int
 }
 
 func (o *foreteller) End(tokens []int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.ended {
 		o.broken("an answer ends twice")
 	}

@@ -41,8 +41,10 @@ type Engine struct {
 	drafts  int  // the most drafted tokens in a step
 	odds    odds // with which sequences begin
 	checks  checkpoints
-	order   []claim    // scratch of setQuotas
-	setup   plan.Setup // of the executable, after the last step was submitted
+	order   []claim     // scratch of setQuotas
+	asks    []Ask       // see depth
+	asked   []*sequence // likewise
+	setup   plan.Setup  // of the executable, after the last step was submitted
 
 	watching watching // used by the scheduler alone
 
@@ -71,7 +73,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
-		pace:   pace{gap: cmp.Or(c.Gap, gap)},
+		pace:   pace{gap: cmp.Or(c.Gap, Gap)},
 		drafts: c.drafted(p), odds: newOdds(),
 		checks: c.checkpoints(p),
 		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),

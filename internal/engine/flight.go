@@ -167,6 +167,7 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	}
 	f.parts = append(f.parts, p)
 	s.sent = p.end
+	s.arrive()
 	s.under++
 	s.ahead.Add(int32(p.rows))
 	s.coming += p.rows

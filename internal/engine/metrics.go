@@ -25,8 +25,9 @@ type Metrics struct {
 	// draft.
 	AcceptedTokens uint64
 	AcceptedAt     [MostDraft]uint64
-	CacheQueries   uint64 // tokens of the answers that were given pages, counted each time
-	CacheHits      uint64 // of CacheQueries, tokens that were cached
+	Preparing      time.Duration // time of [Drafts.Prepare]
+	CacheQueries   uint64        // tokens of the answers that were given pages, counted each time
+	CacheHits      uint64        // of CacheQueries, tokens that were cached
 	Preemptions    uint64
 	Evictions      uint64 // pages evicted
 	Saves          uint64 // pages copied to host memory

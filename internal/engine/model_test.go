@@ -99,6 +99,9 @@ func (r *trial) prepare() bool {
 	if own := rand.New(rand.NewPCG(r.seed, 7)); own.IntN(3) > 0 {
 		r.wanted = map[*engine.Request]*expected{}
 		r.config.Drafts = engine.Drafts{New: r.propose, Tokens: pick(own, 0, 0, 1, 3, 16), Always: own.IntN(2) == 0}
+		if own.IntN(2) == 0 {
+			r.config.Drafts.Prepare = prepare
+		}
 		r.right = pick(own, 0, 0.5, 0.9, 0.98, 1)
 	}
 	if rng.IntN(3) == 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// gap is the default of [Config.Gap].
-const gap = 100 * time.Millisecond
+// Gap is the default of [Config.Gap].
+const Gap = 100 * time.Millisecond
 
 // A pace predicts the length of the next step from completed steps, and says how many prompt tokens
 // fit into it.
@@ -27,6 +27,7 @@ type pace struct {
 	before int               // prompt tokens of the last step with both decode and prefill
 
 	drafts [rowSizes]float64 // part of a step's time that a drafted token adds, by the class of the other rows
+	ready  [rowSizes]float64 // seconds to prepare a token of that many sequences, by their class
 
 	move  float64 // seconds that a saved or restored byte adds to a step
 	moves int     // steps that move was measured in
@@ -102,7 +103,19 @@ func (p *pace) drew(rows, drafted int, seconds float64) {
 }
 
 // forgetDrafts makes drafts seem cheaper, so that they are tried again.
-func (p *pace) forgetDrafts(rows int) { p.drafts[rowClass(rows)] *= 1 - 1./512 }
+func (p *pace) forgetDrafts(rows int) {
+	p.drafts[rowClass(rows)] *= 1 - 1./512
+	p.ready[rowClass(rows)] *= 1 - 1./512
+}
+
+// preparing returns the predicted seconds to prepare n tokens of each of that many sequences, or 0
+// if nothing is known.
+func (p *pace) preparing(seqs, n int) float64 { return p.ready[rowClass(seqs)] * float64(n) }
+
+// prepared records how long that took.
+func (p *pace) prepared(seqs, n int, seconds float64) {
+	learn(&p.ready[rowClass(seqs)], seconds/float64(n), quarter)
+}
 
 // room returns how many prompt tokens go into a step with room for most, beside the given number of
 // decoding rows.

@@ -113,6 +113,9 @@ func (e *Engine) place(f *flight, i int, s *sequence, tokens, patience int, behi
 	}
 	s.placed, s.places, s.step, s.warmed = true, s.places+1, 0, 0
 	s.sent, s.done = pages*pageTokens, pages*pageTokens
+	if s.arrive(); s.rests() {
+		e.idle.Store(false) // its place is free for others
+	}
 	e.measures.placed(s)
 	return placed
 }
@@ -123,7 +126,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, tokens, patience int, behi
 func (e *Engine) lacks(s *sequence, pages, tokens int) bool {
 	for g, group := range e.program.Groups {
 		first := firstPage(group, pages*pageTokens)
-		end, passing := min(len(s.tokens)+1, s.run.total()), s.tables[g].passing
+		end, passing := min(len(s.tokens)+1, s.total()), s.tables[g].passing
 		if passing {
 			end = min(end, pages*pageTokens+tokens)
 		}
@@ -151,16 +154,25 @@ func (e *Engine) trim(s *sequence) {
 		if t.passing {
 			pos = s.sent
 		}
-		n := t.past(pos)
-		for _, page := range t.pages[:n] {
-			// Its content is complete, even if it was published for a later step.
-			if n := e.pools[g].pages[page].node; n != nil {
-				n.places[g].filled = min(n.places[g].filled, e.done)
-			}
-			e.pools[g].let(page, e.cost(g, page, s.sent))
+		held := s.settled(pos)
+		e.dropPages(s, g, 0, t.past(held))
+		if held < pos && writtenAlways(t.group) { // those between the state to go back to and the last
+			e.dropPages(s, g, t.past(held+1), t.past(pos))
 		}
-		t.drop(n)
 	}
+}
+
+// dropPages releases the pages from first up to end of s in group g.
+func (e *Engine) dropPages(s *sequence, g, first, end int) {
+	t := &s.tables[g]
+	for _, page := range t.pages[first:max(first, end)] {
+		// Its content is complete, even if it was published for a later step.
+		if n := e.pools[g].pages[page].node; n != nil {
+			n.places[g].filled = min(n.places[g].filled, e.done)
+		}
+		e.pools[g].let(page, e.cost(g, page, s.sent))
+	}
+	t.drop(first, max(first, end))
 }
 
 // cover takes pages for s up to position end, and reports whether it did. If pages run short, s
@@ -270,6 +282,7 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 	if s.whole {
 		return // it leaves no states
 	}
+	upto = s.settled(upto)
 	for i := len(s.path) - 1; (i+1)*pageTokens <= upto; i++ {
 		n := e.tree.grow(s.path[i], s.page(i))
 		n.uses++

@@ -134,7 +134,7 @@ func (q *queue) admit(patience int, give func(*sequence)) (lack bool) {
 // decoding returns how many sequences have finished their prompts and sample tokens.
 func (q *queue) decoding() (n int) {
 	for _, s := range q.active {
-		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 {
+		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 && !s.rests() {
 			n++
 		}
 	}
@@ -146,7 +146,7 @@ func (q *queue) decoding() (n int) {
 func (q *queue) next() int {
 	best := -1
 	for i, s := range q.waiting {
-		if s.under > 0 || s.ahead.Load() > 0 {
+		if s.under > 0 || s.ahead.Load() > 0 || s.rests() {
 			continue
 		}
 		switch {

@@ -46,6 +46,9 @@ func (e *Engine) next() *flight {
 		return nil
 	}
 	e.awaitCallers()
+	if len(e.flights) == 0 {
+		e.prepare()
+	}
 	f, lack := e.fill(patience)
 	if f == nil && lack && len(e.flights) == 0 {
 		f, _ = e.fill(0)
@@ -297,5 +300,5 @@ const maxYields = 8
 func (e *Engine) someoneIsBehind() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.ContainsFunc(e.queue.active, (*sequence).waitsForCaller)
+	return slices.ContainsFunc(e.queue.active, func(s *sequence) bool { return s.waitsForCaller() && !s.rests() })
 }

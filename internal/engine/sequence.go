@@ -30,6 +30,7 @@ type sequence struct {
 
 	constraint *constraint // or nil
 	draft      draft
+	following  *following // or nil
 
 	traced bool    // the times of its steps by layer are wanted
 	placed bool    // has pages
@@ -111,7 +112,7 @@ func (s *sequence) reusable() int {
 	if o := s.outputs(); s.given < len(o) {
 		n = min(n, int(o[s.given].Token))
 	}
-	return n
+	return s.settled(n)
 }
 
 // wants returns how many tokens of s go into the step after the one submitted last, and how many
@@ -121,7 +122,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 	known := len(s.tokens) - s.sent
 	chooses := s.run.Tokens > 0
 	switch {
-	case s.draft.flying || s.sent == s.run.total():
+	case s.draft.flying || s.sent == s.total():
 		return 0, 0
 	case known == 0:
 		// The step in flight samples the token to continue with.
@@ -141,7 +142,10 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 		}
 		return known, outputs
 	}
-	n = s.cut(min(known, tokens))
+	n = s.cut(min(known, tokens, s.total()-s.sent))
+	if stop := s.settled(s.sent + n); stop > s.sent {
+		n = stop - s.sent // its state there is held
+	}
 	if n == known && chooses && !s.mayChoose() {
 		n--
 	}
@@ -174,13 +178,15 @@ func (s *sequence) waitsForCaller() bool {
 	switch {
 	case s.over:
 		return false
+	case s.rests():
+		return true
 	case !s.placed:
 		return s.ahead.Load() > 0
 	}
 	if o := s.outputs(); s.given < len(o) && int(o[s.given].Token) == s.sent && int(s.ahead.Load()) >= rowsAhead {
 		return true
 	}
-	return len(s.tokens)-s.sent <= 1 && s.sent < s.run.total() && !s.mayChoose()
+	return len(s.tokens)-s.sent <= 1 && s.sent < s.total() && !s.mayChoose()
 }
 
 // stalls reports whether s has waited for its caller for patience steps.
@@ -196,6 +202,9 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 	n := s.chosen()
 	if s.run.Sampling.Penalizes() {
 		s.adjust = count(s.adjust, id)
+	}
+	if s.following != nil {
+		return false, false
 	}
 	stopped = n > s.run.MinTokens && slices.Contains(s.run.Stop, id)
 	return stopped || n == s.run.Tokens, stopped

@@ -30,6 +30,8 @@ func (c checkpoints) passing(g plan.Group) bool {
 // flight. Pages that only pass are free for the next step when a step has filled them.
 func (c Config) most(g plan.Group, passing bool) int {
 	switch {
+	case writtenAlways(g) && c.Follows:
+		return slotsOfSequence + 1 // and one to go back to
 	case g.Kind == plan.PerSequence:
 		return slotsOfSequence
 	case passing:
@@ -61,7 +63,7 @@ func (c Config) steady(g plan.Group) int {
 	case g.Every > 0:
 		return 2 // one to read and one to write, which few steps do
 	}
-	return slotsOfSequence
+	return c.most(g, false)
 }
 
 // share returns the pages of group g for sequences that are that many pages of tokens long,
@@ -144,13 +146,13 @@ func (t *table) past(pos int) int {
 	return min(max(0, firstPage(t.group, pos)-t.first), len(t.pages))
 }
 
-// drop removes the first n pages.
-func (t *table) drop(n int) {
-	t.pages = append(t.pages[:0], t.pages[n:]...)
+// drop removes the pages from first up to end, which for states per token are the first ones.
+func (t *table) drop(first, end int) {
+	t.pages = slices.Delete(t.pages, first, end)
 	if t.group.Kind == plan.PerSequence {
-		t.after = append(t.after[:0], t.after[n:]...)
+		t.after = slices.Delete(t.after, first, end)
 	} else {
-		t.first += n
+		t.first += end - first
 	}
 }
 

@@ -40,7 +40,10 @@ type Options struct {
 	StreamAll  bool // stream all weights that can
 	StreamNone bool // stream no weights
 
-	Drafts engine.Drafts
+	Drafts  engine.Drafts
+	Follows bool // as in [engine.Config]
+
+	Reserved int64 // of the device's memory, for a draft model
 
 	Gap time.Duration // as in [engine.Config]; 0: the device's
 
@@ -61,6 +64,9 @@ type Planner struct {
 	Backend plan.Backend    // Device, or what an engine uses in its place
 	Host    plan.MemoryInfo // host memory
 	Options Options
+	Draft   *DraftUse // set by WithDraft
+
+	unfit error // why the draft model does not fit
 }
 
 // config returns the engine's configuration by the options, with the context that the model was
@@ -69,7 +75,7 @@ func (p *Planner) config() engine.Config {
 	o := &p.Options
 	return engine.Config{
 		Context: cmp.Or(o.Context, p.Made), Parallel: cmp.Or(o.Parallel, p.Device.Kind.Parallel), Host: int(o.HostCache),
-		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap), Drafts: o.Drafts,
+		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap), Drafts: o.Drafts, Follows: o.Follows,
 	}
 }
 
@@ -99,6 +105,9 @@ const leastChunk = 256
 // wraps [ErrTooLittle].
 func (p *Planner) Config() (engine.Config, error) {
 	c := p.config()
+	if p.unfit != nil {
+		return c, p.unfit
+	}
 	if err := p.checkHostCache(); err != nil {
 		return c, err
 	}
@@ -130,10 +139,14 @@ func (p *Planner) Least() (engine.Config, engine.Memory, error) {
 // 0 if unknown.
 func (p *Planner) Free() int64 {
 	m, limit := p.Backend.Memory(), p.Options.Limit
+	free := room(m, limit)
 	if p.Device.Kind.Host {
-		return hostRoom(m, limit, p.Options.HostCache)
+		free = hostRoom(m, limit, p.Options.HostCache)
 	}
-	return room(m, limit)
+	if free > 0 {
+		free = max(1, free-p.Options.Reserved)
+	}
+	return free
 }
 
 // Pinned returns how many bytes of host memory streamed weights may take.

@@ -13,7 +13,7 @@ import (
 func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 	free := p.Free()
 	have := "are free"
-	if limit := p.Options.Limit; limit > 0 && free == limit {
+	if limit := p.Options.Limit - p.Options.Reserved; limit > 0 && free == limit {
 		have = "may be taken"
 	}
 	streaming := ""
@@ -21,6 +21,9 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 		streaming = " even with streaming"
 	}
 	where, ways := p.place(), p.ways(c, one)
+	if n := p.Options.Reserved; n > 0 {
+		where += fmt.Sprintf(" beside %s of the draft model", bytesize.Text(n))
+	}
 	way := "use a smaller quantization of the model"
 	if len(ways) > 0 {
 		way = "it would fit with " + strings.Join(ways, ", or with ")
@@ -80,7 +83,7 @@ func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 		return ways
 	}
 	const mib = 1 << 20
-	need := (int64(one.Weights) + int64(one.States) + int64(one.Scratch) + mib - 1) / mib
+	need := (p.Options.Reserved + int64(one.Weights) + int64(one.States) + int64(one.Scratch) + mib - 1) / mib
 	if fits(c, func(o *Options) { o.Limit = need * mib }) {
 		memory := "a device memory"
 		if p.Device.Kind.Host {

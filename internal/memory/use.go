@@ -35,6 +35,9 @@ type GroupUse struct {
 // memory for the context that was asked for, or else the one that the model was made for, whether
 // it fits or not.
 func (p *Planner) Use() (*Use, error) {
+	if p.unfit != nil {
+		return nil, p.unfit
+	}
 	c, err := p.shown()
 	if err != nil {
 		return nil, err

@@ -61,5 +61,9 @@ func (s *Sample) Hits() float64 {
 	return min(1, s.counters[CacheHits]/s.counters[CacheQueries])
 }
 
+// Right returns the share of the proposed tokens that the model sampled, 0 to 1; NaN if none were
+// proposed.
+func (i *Interval) Right() float64 { return min(1, i.Grown(Accepted)/i.Grown(Proposed)) }
+
 // Latency returns the distribution of the values in the interval.
 func (i *Interval) Latency(l Latency) Histogram { return i.To.latencies[l].since(i.from.latencies[l]) }

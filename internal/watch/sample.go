@@ -62,12 +62,14 @@ const (
 	Evictions
 	Saves
 	Restores
-	Stopped // answers ended by a stop token or string
-	Full    // answers ended by their length
-	Left    // answers ended by their client
-	Failed  // answers ended by an error
-	Other   // answers ended otherwise
-	Errors  // requests with a status of 400 or more, without 499, for a client that left before
+	Proposed // tokens, in speculative decoding
+	Accepted // of these, tokens that the model sampled
+	Stopped  // answers ended by a stop token or string
+	Full     // answers ended by their length
+	Left     // answers ended by their client
+	Failed   // answers ended by an error
+	Other    // answers ended otherwise
+	Errors   // requests with a status of 400 or more, without 499, for a client that left before
 
 	counters
 )
@@ -98,6 +100,7 @@ var (
 		Steps: "realizar_steps_total", StepSeconds: "realizar_step_seconds_total",
 		CacheQueries: "vllm:prefix_cache_queries_total", CacheHits: "vllm:prefix_cache_hits_total", Preemptions: "vllm:num_preemptions_total",
 		Evictions: "realizar_cache_evictions_total", Saves: "realizar_cache_saves_total", Restores: "realizar_cache_restores_total",
+		Proposed: "vllm:spec_decode_num_draft_tokens_total", Accepted: "vllm:spec_decode_num_accepted_tokens_total",
 	}
 	endings = map[string]Counter{"stop": Stopped, "length": Full, "abort": Left, "error": Failed}
 

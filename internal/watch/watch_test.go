@@ -72,6 +72,9 @@ func TestRecorded(t *testing.T) {
 	if b := i.Busy(); !(b > .4 && b <= 1) { // the pages were a second apart
 		t.Errorf("busy: %v", b)
 	}
+	if r := i.Right(); !math.IsNaN(r) {
+		t.Errorf("%v of no proposed tokens are right", r)
+	}
 	if h := i.Hits(); !(h > 0 && h < to.Hits()+1) || to.Hits() <= 0 {
 		t.Errorf("hits: %v, %v in all", h, to.Hits())
 	}

@@ -58,7 +58,7 @@ export class Watch {
   pages: Pages[] = $state.raw([]);
   models: ModelStatus[] = $state.raw([]);
   reserves: Reserve[] = $state.raw([]);
-  totals = $state.raw({ prompt: 0, answers: 0, ended: {} as Record<string, number>, pageTokens: 0, connections: 0, heldBytes: 0, preempted: 0 });
+  totals = $state.raw({ prompt: 0, answers: 0, ended: {} as Record<string, number>, pageTokens: 0, connections: 0, heldBytes: 0, preempted: 0, proposed: 0, accepted: 0 });
   fault: string | null = $state(null);
   private readings: Reading[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -125,6 +125,8 @@ export class Watch {
       connections: sum(now, 'realizar_connections_open'),
       heldBytes: sum(now, 'realizar_request_memory_bytes'),
       preempted: sum(now, 'vllm:num_preemptions_total'),
+      proposed: sum(now, 'vllm:spec_decode_num_draft_tokens_total'),
+      accepted: sum(now, 'vllm:spec_decode_num_accepted_tokens_total'),
     };
   }
 }

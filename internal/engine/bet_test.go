@@ -1,0 +1,155 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A bettor is a device whose steps take as long as their tokens say, and proposals that are right
+// with some probability and take their time, too.
+type bettor struct {
+	model *hashModel
+	right float64
+	cost  time.Duration // of a token that is prepared for all sequences; 0: nothing is prepared
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	times []time.Duration // of the steps submitted
+}
+
+// A knower is a proposer that computes the answer.
+type knower struct {
+	b       *bettor
+	request *engine.Request
+	read    *reader
+	ready   int // tokens after which it is prepared
+	n       int // for so many
+}
+
+func (k *knower) Propose(tokens []int32, n int) (draft []int32, evidence int) {
+	if k.b.cost > 0 && k.ready != len(tokens) {
+		return nil, 0
+	}
+	if k.b.cost > 0 {
+		n = min(n, k.n)
+	}
+	for i := len(k.read.terms[0]); i < len(tokens); i++ {
+		k.read.read(tokens[i])
+	}
+	r := k.read.fork()
+	for range n {
+		id, _, _ := choose(r.out, &k.request.Sampling, nil, &adjusted{})
+		r.read(id)
+		if k.b.rng.Float64() >= k.b.right {
+			id = (id + 1) % vocab
+		}
+		draft = append(draft, id)
+	}
+	return draft, 0
+}
+
+func (k *knower) End([]int32) {}
+
+// A captured is a fake device that captures nothing.
+type captured struct{ *fake }
+
+func (c captured) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	_, err := c.fake.Compile(ctx, p, l, loaded)
+	return c, err
+}
+
+func (captured) Setup() plan.Setup { return plan.Setup{} }
+
+// run returns how long it takes to write so many answers at one time.
+func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Duration) {
+	c := engine.Config{Context: 20 + tokens, Parallel: seqs, Cache: tensor.F32}
+	if drafts {
+		c.Drafts.New = func(r *engine.Request, _ int) engine.Proposer {
+			return &knower{b: b, request: r, read: newReader(b.model, len(r.Prompt))}
+		}
+	}
+	if drafts && b.cost > 0 {
+		c.Drafts.Prepare = func(asks []engine.Ask) {
+			most := 0
+			for _, a := range asks {
+				k := a.Proposer.(*knower)
+				k.ready, k.n, most = len(a.Tokens), a.N, max(most, a.N)
+			}
+			time.Sleep(time.Duration(most) * b.cost)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b.rng = rand.New(rand.NewPCG(1, 1))
+		f := &fake{model: b.model, broken: t.Errorf, rng: rand.New(rand.NewPCG(2, 2))}
+		f.lose = func(batch *plan.Batch) bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.times = append(b.times, time.Millisecond+time.Duration(len(batch.Tokens))*20*time.Microsecond)
+			return false
+		}
+		f.pause = func(int, <-chan struct{}) {
+			b.mu.Lock()
+			took := b.times[0]
+			b.times = b.times[1:]
+			b.mu.Unlock()
+			time.Sleep(took)
+		}
+		e, err := engine.New(t.Context(), b.model.program(), captured{f}, c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		var all sync.WaitGroup
+		rng := rand.New(rand.NewPCG(3, 3))
+		for i := range seqs {
+			r := &engine.Request{Prompt: ids(rng, 16), Tokens: tokens, Sampling: sample.Params{Temperature: 1, Seed: uint64(i)}, Salt: fmt.Sprint(i)}
+			all.Go(func() {
+				_, _ = e.Run(t.Context(), r, func(*engine.Result) (bool, error) { return true, nil }) // some are damaged
+			})
+		}
+		all.Wait()
+		took = time.Since(begun)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return took
+}
+
+// Drafts are made where they pay, and cost little where they do not.
+func TestDraftsPay(t *testing.T) {
+	const step = time.Millisecond
+	for _, test := range []struct {
+		seqs  int
+		right float64
+		cost  time.Duration
+		least float64 // speed beside that without drafts
+	}{
+		{1, 0, 0, 0.97}, {64, 0, 0, 0.97}, {1, 0.7, 0, 1.5}, {1, 1, 0, 5},
+		{1, 0, step / 8, 0.97}, {1, 0, step / 50, 0.97}, {64, 0, step / 8, 0.97}, {1, 1, step, 0.97}, {1, 0.8, step / 10, 1.8}, {1, 1, step / 10, 3}, {8, 0.9, step / 10, 1.5},
+	} {
+		t.Run(fmt.Sprintf("%d/right %v/%v", test.seqs, test.right, test.cost), func(t *testing.T) {
+			b := &bettor{model: &hashModel{windows: []int{0}}, right: test.right, cost: test.cost}
+			tokens := 1500
+			if test.seqs > 1 {
+				tokens = 200
+			}
+			plain, with := b.run(t, test.seqs, tokens, false), b.run(t, test.seqs, tokens, true)
+			speed := plain.Seconds() / with.Seconds()
+			t.Logf("%.3f times plain", speed)
+			if speed < test.least {
+				t.Errorf("answers come %.3f times as fast as without drafts; want at least %v", speed, test.least)
+			}
+		})
+	}
+}
