@@ -13,7 +13,7 @@ const module = "github.com/realizar/realizar"
 // floors are the layers of packages, lowest first. A package imports only from lower floors, and
 // packages on one floor do not import each other. "." is the root package.
 var floors = []string{
-	"internal/budget internal/bytesize internal/longtest internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/settings internal/fetch internal/names internal/pull/hubtest",
+	"internal/budget internal/bytesize internal/longtest internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/settings internal/fetch internal/names internal/pull/hubtest internal/zmtp internal/zmtp/zmtptest",
 	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/pool internal/server/fields/fieldstest internal/store",
 	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device internal/pull",
 	"internal/grammar/gbnf internal/grammar/lark internal/grammar/tags internal/turn internal/fuse internal/cuda/kernels/emulate internal/cuda/weights internal/synth internal/push",
@@ -23,11 +23,11 @@ var floors = []string{
 	"internal/draft internal/backends internal/hub",
 	"internal/describe internal/memory",
 	". cuda",
-	"internal/server",
+	"internal/kvevents internal/server",
 	"internal/manage internal/server/anthropic internal/server/ollama internal/server/openai internal/server/servertest",
 	"internal/server/llamacpp internal/server/vllm",
 	"internal/server/dialects",
-	"cmd/realizar train/export",
+	"cmd/realizar deploy train/export",
 }
 
 func TestFloors(t *testing.T) {

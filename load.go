@@ -24,7 +24,7 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	if err != nil {
 		return err
 	}
-	size.Watch, size.Kept = o.watch(), o.Kept.open(m.cacheKey(p, o, &size))
+	size.Watch, size.Kept, size.Events = o.watch(), o.Kept.open(m.cacheKey(p, o, &size)), o.cacheEvents(p.Program)
 	var mapped []*tensor.Tensor // weights that steps read from the file
 	if m.draft != nil {
 		if err := m.draft.start(ctx, p, m.Vocab()); err != nil {

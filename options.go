@@ -84,6 +84,9 @@ type Options struct {
 	// Kept keeps the pages in HostCache while the model is closed. If nil, closing the model drops
 	// them.
 	Kept *KeptCache
+	// CacheEvents, if not nil, is called with every change of the KV cache, in order and one at a
+	// time. The model waits for each call, so CacheEvents must not wait for the model.
+	CacheEvents func(CacheEvent)
 	// CheckArgmax samples every token again on the CPU, from the device's logits. If the tokens
 	// differ, the request ends with an error that wraps [ErrCheck] and names both. Each step waits
 	// for the check of the step before.

@@ -63,6 +63,7 @@ type serveCommand struct {
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
 
+	kvEventFlags
 	pullFlag
 	jsonFlags
 	modelFlags
@@ -169,6 +170,9 @@ func (c *serveCommand) check() error {
 			return &flagError{flag: "served-model-name", err: errors.New("the name is empty")}
 		}
 	}
+	if err := c.kvEventFlags.validate(c); err != nil {
+		return err
+	}
 	if err := c.validSpeculative(); err != nil {
 		return err
 	}
@@ -216,6 +220,13 @@ func (c *serveCommand) Run(a *app) error {
 
 	free := machine.ReadMemory()
 	loader := newModelLoader(a, config.Logger)
+	events, err := c.publish(loader, namesOf(list), h.addresses()[0], config.Logger)
+	if err != nil {
+		return err
+	}
+	if events != nil {
+		defer events.Close() //nolint:errcheck // subscribers have the last events, or are cut off
+	}
 	models, err := c.pool(loader, list)
 	if err != nil {
 		if a.ctx.Err() != nil {

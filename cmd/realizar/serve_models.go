@@ -46,6 +46,9 @@ type modelLoader struct {
 
 	plans *plans
 	kept  *keptCaches
+
+	events    func(realizar.CacheEvent) // gets the events of the model named published; or nil
+	published string
 }
 
 // keptCaches are the KV caches of models in host memory, by name, loaded or not.
@@ -120,6 +123,9 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	p.options.TargetITL = l.target
 	if p.options.HostCache > 0 {
 		p.options.Kept = l.kept.of(name)
+	}
+	if name == l.published {
+		p.options.CacheEvents = l.events
 	}
 	l.plans.mu.Lock()
 	known := l.plans.names[name]

@@ -504,6 +504,11 @@ func TestServeFailures(t *testing.T) {
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--api-key-file", writeFile(t, "empty", "# none\n")), 1, "has no key")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--tls-cert", "/c", "--tls-key", "/k"), 1, "/c")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--otlp-endpoint", "http://localhost:4318"), 1, "-tags otel")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--kv-events", "tcp://127.0.0.1:"+port), 1, "--kv-events", "address already in use")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--kv-events", "localhost:5557"), 1, `the address "localhost:5557"`, "tcp://127.0.0.1:5557")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--served-model-name", "a@b", "--kv-events", "tcp://127.0.0.1:0"), 1, `"a@b"`, "--served-model-name")
+	fails(t, realizarRun(t, "serve", model, model, "--kv-events", "tcp://127.0.0.1:0"), 2, "serve a single model")
+	fails(t, realizarRun(t, "serve", model, "--kv-events-server", "10.0.0.7:8080"), 2, "needs --kv-events")
 }
 
 // TestServeWithoutModel checks that the built-in model is served if none is named.

@@ -55,6 +55,10 @@ type Config struct {
 	Observed        bool // likewise
 
 	Watch *Watch // or nil
+
+	// Events is called with each change of what is cached, in order, or is nil. The engine is locked
+	// and waits for it. The event is valid until Events returns.
+	Events func(*CacheEvent)
 }
 
 // check returns an error if c's values are out of range.

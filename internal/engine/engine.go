@@ -76,7 +76,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		pace:   pace{gap: cmp.Or(c.Gap, Gap)},
 		drafts: c.drafted(p), odds: newOdds(),
 		checks: c.checkpoints(p),
-		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
+		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups), c.Events != nil), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
 	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)
@@ -122,7 +122,12 @@ func (e *Engine) Close() error {
 }
 
 // shut frees host memory and the executable.
-func (e *Engine) shut() error { return errors.Join(e.freeHost(), e.exe.Close()) }
+func (e *Engine) shut() error {
+	if e.config.Events != nil {
+		e.config.Events(&CacheEvent{Kind: PagesCleared})
+	}
+	return errors.Join(e.freeHost(), e.exe.Close())
+}
 
 // ended returns err, or if ctx has ended, its error and its cause.
 func ended(ctx context.Context, err error) error {

@@ -13,7 +13,8 @@ type node struct {
 	next   *node // in the chain of equal hashes
 	root   beginning
 	id     uint64
-	uses   int // by children, by paths of sequences, and by pages
+	hash   uint64 // see [CacheEvent]; 0 if there are no events
+	uses   int    // by children, by paths of sequences, and by pages
 	places []place
 
 	children int
@@ -44,6 +45,7 @@ type place struct {
 // A tree holds all nodes.
 type tree struct {
 	groups     int
+	hashed     bool // nodes have hashes
 	seed       maphash.Seed
 	nodes      map[uint64]*node // the first node of each hash of a history
 	beginnings map[beginning]*node
@@ -51,8 +53,8 @@ type tree struct {
 	spare      []*node // for reuse
 }
 
-func newTree(groups int) tree {
-	return tree{groups: groups, seed: maphash.MakeSeed(), nodes: map[uint64]*node{}, beginnings: map[beginning]*node{}}
+func newTree(groups int, hashed bool) tree {
+	return tree{groups: groups, hashed: hashed, seed: maphash.MakeSeed(), nodes: map[uint64]*node{}, beginnings: map[beginning]*node{}}
 }
 
 // slab is how many nodes are allocated at one time.
@@ -81,7 +83,9 @@ func (t *tree) begin(b beginning) *node {
 	n := t.beginnings[b]
 	if n == nil {
 		n = t.newNode()
-		n.root = b
+		if n.root = b; t.hashed {
+			n.hash = hashBeginning(b)
+		}
 		t.beginnings[b] = n
 	}
 	return n
@@ -110,7 +114,9 @@ func (t *tree) grow(n *node, tokens []int32) *node {
 	c := t.at(hash, &key)
 	if c == nil {
 		c = t.newNode()
-		c.key, c.parent, c.next = key, n, t.nodes[hash]
+		if c.key, c.parent, c.next = key, n, t.nodes[hash]; t.hashed {
+			c.hash = hashPage(n.hash, &key.tokens)
+		}
 		n.uses++
 		n.children++
 		t.nodes[hash] = c

@@ -23,6 +23,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	p.pages[i].node = n
 	n.uses++
 	p.let(i, 1)
+	e.event(PageStored, n, g, true)
 	e.measures.Saves++
 }
 
@@ -68,6 +69,7 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	e.pools[g].pages[page].node = n
 	n.uses++
 	e.host[g].let(at.host, 1)
+	e.event(PageStored, n, g, false)
 	e.measures.Restores++
 	return page
 }
@@ -167,6 +169,7 @@ func (e *Engine) loseHost(n *node, g int) {
 	i := n.places[g].host
 	n.places[g].host = none
 	e.host[g].lose(i)
+	e.event(PageRemoved, n, g, true)
 	e.tree.unuse(n)
 }
 

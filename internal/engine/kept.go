@@ -84,6 +84,7 @@ func (e *Engine) recall(k *Kept) {
 			e.host[p.group].pages[i].node = n
 			n.uses++
 			e.host[p.group].let(i, 1)
+			e.event(PageStored, n, p.group, true)
 		}
 	}
 	for _, n := range nodes {

@@ -16,12 +16,20 @@ import (
 // openKept opens p on b and returns the function that closes it.
 func openKept(t *testing.T, b plan.Backend, p *plan.Program, c engine.Config) (e *engine.Engine, shut func()) {
 	t.Helper()
+	index := &cacheIndex{pages: map[cachedPage]bool{}}
+	c.Events = index.apply
 	e, err := engine.New(t.Context(), p, b, c, nil)
+	if err == nil {
+		err = index.equals(e)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, func() {
 		t.Helper()
+		if err := index.equals(e); err != nil {
+			t.Error(err)
+		}
 		if err := e.Check(); err != nil {
 			t.Error(err)
 		}

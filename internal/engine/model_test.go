@@ -33,6 +33,7 @@ type trial struct {
 	engine  *engine.Engine
 	closing atomic.Bool
 	seen    *ends
+	index   *cacheIndex
 
 	salts  []string
 	system [][]int32 // common beginnings of prompts
@@ -140,12 +141,19 @@ func (r *trial) prepare() bool {
 	if rng.IntN(4) == 0 {
 		r.allowed = append(r.allowed, &engine.Mask{Words: make([]uint32, 2)})
 	}
+	r.index = &cacheIndex{pages: map[cachedPage]bool{}}
+	r.config.Events = r.index.apply
 	if r.engine, err = engine.New(context.Background(), p, r.device, r.config, nil); err != nil {
 		r.broken("%v", err)
 		return false
 	}
 	r.device.busy.Lock()
-	r.device.verify = r.engine.Check
+	r.device.verify = func() error {
+		if err := r.engine.Check(); err != nil {
+			return err
+		}
+		return r.index.equals(r.engine)
+	}
 	r.device.busy.Unlock()
 	return true
 }
@@ -195,7 +203,7 @@ func (r *trial) named() {
 
 // rest checks the engine while there are no requests.
 func (r *trial) rest() {
-	if err := r.engine.Check(); err != nil {
+	if err := r.device.verify(); err != nil {
 		r.broken("at rest: %v", err)
 	}
 	m := r.engine.Metrics()
@@ -231,6 +239,9 @@ func (r *trial) rest() {
 func (r *trial) close() {
 	if err := r.engine.Close(); err != nil {
 		r.broken("closing: %v", err)
+	}
+	if n := len(r.index.pages); n > 0 || r.index.err != nil {
+		r.broken("after Close, events leave %d pages (%v)", n, r.index.err)
 	}
 	select {
 	case <-r.device.ended:

@@ -302,6 +302,7 @@ func (e *Engine) cache(n *node, g int, page int32, step uint64) {
 		at.page, at.filled = page, step
 		e.pools[g].pages[page].node = n
 		n.uses++
+		e.event(PageStored, n, g, false)
 	}
 }
 
@@ -319,5 +320,6 @@ func (e *Engine) losePage(n *node, g int) {
 	page := n.places[g].page
 	n.places[g].page = none
 	e.pools[g].lose(page)
+	e.event(PageRemoved, n, g, false)
 	e.tree.unuse(n)
 }

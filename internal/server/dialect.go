@@ -22,6 +22,9 @@ type Dialect interface {
 type Route struct {
 	Pattern string // a method and a path, as in [http.ServeMux]
 	Handle  Handler
+	// Operation is what the model does for the request, by OpenTelemetry's names (gen_ai.operation.name):
+	// chat, text_completion or embeddings; empty for other requests.
+	Operation string
 }
 
 // A Handler answers a request. The server writes the error that it returns: as the answer, or as

@@ -29,23 +29,23 @@ type Exchange struct {
 	id       string // X-Request-Id
 	begun    time.Time
 
-	work    context.Context                                   // of the work for the request
-	end     context.CancelCauseFunc                           // ends work
-	after   []func()                                          // called when the request ends
-	memory  *budget.Account                                   // memory that the request holds
-	size    int                                               // bytes of the body received
-	body    *body                                             // nil if the request has none
-	answers atomic.Bool                                       // part of the answer has been written
-	asked   bool                                              // the model has been asked
-	gave    atomic.Bool                                       // gave way to others: nothing more is read or written
-	stream  *Stream                                           // nil if the answer is not a stream
-	watch   *stopwatch                                        // nil if the request asks for no timings
-	retry   int                                               // seconds, see retryAfter; 0 until computed
-	status  int                                               // of the answer; 0 before it is written
-	bytes   int64                                             // bytes of the answer written
-	err     error                                             // the error that ended the request
-	attrs   []slog.Attr                                       // of the request's log line
-	traced  func(route string, status int, notes []slog.Attr) // nil if the request is not traced
+	work    context.Context         // of the work for the request
+	end     context.CancelCauseFunc // ends work
+	after   []func()                // called when the request ends
+	memory  *budget.Account         // memory that the request holds
+	size    int                     // bytes of the body received
+	body    *body                   // nil if the request has none
+	answers atomic.Bool             // part of the answer has been written
+	asked   bool                    // the model has been asked
+	gave    atomic.Bool             // gave way to others: nothing more is read or written
+	stream  *Stream                 // nil if the answer is not a stream
+	watch   *stopwatch              // nil if the request asks for no timings
+	retry   int                     // seconds, see retryAfter; 0 until computed
+	status  int                     // of the answer; 0 before it is written
+	bytes   int64                   // bytes of the answer written
+	err     error                   // the error that ended the request
+	attrs   []slog.Attr             // of the request's log line
+	traced  func(*Answered)         // nil if the request is not traced
 }
 
 type exchangeKey struct{}

@@ -11,6 +11,9 @@ import (
 
 // handle registers an endpoint of d. Its requests need a key if the server has keys.
 func (s *Server) handle(d Dialect, r Route) {
+	if r.Operation != "" {
+		s.operations[r.Pattern] = r.Operation
+	}
 	s.handleOpen(d, r.Pattern, func(x *Exchange) error { return s.keyed(x, r.Handle) })
 }
 

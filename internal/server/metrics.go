@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -17,6 +19,7 @@ import (
 // front of such servers read; the server's own; and those of the process.
 type metrics struct {
 	registry *prometheus.Registry
+	handler  http.Handler // of the registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	panics   prometheus.Counter
@@ -46,8 +49,9 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 	}
 	m.registry.MustRegister(
 		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, m.requests, m.seconds, m.panics,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&slowMetrics{Collector: collectors.NewGoCollector()}, &slowMetrics{Collector: collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	)
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true}) // compression costs more than the rest
 	gauge := func(name, help string, of func(state) float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return of(stands()) }))
 	}
@@ -70,9 +74,19 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 
 // show handles GET /metrics.
 func (m *metrics) show(x *Exchange) error {
-	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.Request)
-	return nil
+	whole := &wholeWriter{ResponseWriter: x.w}
+	m.handler.ServeHTTP(whole, x.Request)
+	_, err := x.w.Write(whole.body.Bytes())
+	return err
 }
+
+// A wholeWriter keeps the body of an answer, which is otherwise written a metric at a time.
+type wholeWriter struct {
+	http.ResponseWriter
+	body bytes.Buffer
+}
+
+func (w *wholeWriter) Write(p []byte) (int, error) { return w.body.Write(p) }
 
 // answered counts a request that has ended.
 func (m *metrics) answered(x *Exchange) {

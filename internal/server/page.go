@@ -25,7 +25,7 @@ const (
 func (s *Server) handlePage(d Dialect, root Handler) {
 	if s.config.Page == nil {
 		if root != nil {
-			s.handle(d, Route{rootPattern, root})
+			s.handle(d, Route{Pattern: rootPattern, Handle: root})
 		}
 		return
 	}

@@ -100,19 +100,20 @@ func (c *Config) complete() error {
 
 // A Server serves models.
 type Server struct {
-	models    *Models
-	created   time.Time
-	config    Config // without what settings has
-	settings  atomic.Pointer[settings]
-	mux       *http.ServeMux
-	methods   map[string][]string // of the paths
-	handler   http.Handler
-	admission admission
-	memory    *budget.Budget
-	turns     turns
-	grammars  *grammars
-	records   records
-	metrics   *metrics
+	models     *Models
+	created    time.Time
+	config     Config // without what settings has
+	settings   atomic.Pointer[settings]
+	mux        *http.ServeMux
+	methods    map[string][]string // of the paths
+	operations map[string]string   // of the routes that have one
+	handler    http.Handler
+	admission  admission
+	memory     *budget.Budget
+	turns      turns
+	grammars   *grammars
+	records    records
+	metrics    *metrics
 
 	stopped context.Context // ends when running requests must end
 	stop    context.CancelCauseFunc
@@ -128,7 +129,7 @@ func New(models *Models, c Config) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
+	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, operations: map[string]string{}, grammars: newGrammars()}
 	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.draining, s.admission.empty = make(chan struct{}), make(chan struct{})

@@ -22,18 +22,17 @@ import (
 
 // noted is what a request's span was told.
 type noted struct {
-	route  string
-	status int
-	notes  map[string]string
+	server.Answered
+	notes map[string]string
 }
 
 // testSpans collects what spans are told.
 type testSpans struct{ ended []noted }
 
-func (s *testSpans) Begin(*http.Request) (string, func(string, int, []slog.Attr)) {
-	return "a trace", func(route string, status int, notes []slog.Attr) {
-		n := noted{route, status, map[string]string{}}
-		for _, a := range notes {
+func (s *testSpans) Begin(*http.Request) (string, func(*server.Answered)) {
+	return "a trace", func(a *server.Answered) {
+		n := noted{*a, map[string]string{}}
+		for _, a := range a.Notes {
 			n.notes[a.Key] = a.Value.String()
 		}
 		s.ended = append(s.ended, n)
@@ -78,7 +77,7 @@ func TestTraces(t *testing.T) {
 		t.Fatalf("trace %q in the answer, %v in the log, spans %+v", header.Get("X-Trace-Id"), line["trace_id"], spans.ended)
 	}
 	n := spans.ended[0]
-	if n.route != "POST /v1/completions" || n.status != 200 || n.notes["completion_tokens"] != "3" || n.notes["request_id"] != header.Get("X-Request-Id") {
+	if n.Route != "POST /v1/completions" || n.Operation != "text_completion" || n.Model != "small" || n.Status != 200 || n.notes["completion_tokens"] != "3" || n.notes["request_id"] != header.Get("X-Request-Id") {
 		t.Errorf("the span is told %+v", n)
 	}
 	if line[server.PromptNote] == nil {

@@ -10,8 +10,17 @@ import (
 // Spans traces requests across several servers.
 type Spans interface {
 	// Begin is called when a request arrives. It returns the ID of the trace and a function to call
-	// when the request was answered, with its route, its status and its log attributes.
-	Begin(r *http.Request) (trace string, end func(route string, status int, notes []slog.Attr))
+	// when the request was answered.
+	Begin(r *http.Request) (trace string, end func(*Answered))
+}
+
+// An Answered describes a request that was answered.
+type Answered struct {
+	Route     string // its pattern; empty if it was answered before it was routed
+	Operation string // see [Route]
+	Model     string // empty if it used none
+	Status    int
+	Notes     []slog.Attr // of its line in the log
 }
 
 // follow adds the trace ID of a request to its log line and to the header of its answer.
@@ -41,7 +50,11 @@ func (s *Server) unfollow(x *Exchange) {
 			notes = append(notes, a)
 		}
 	}
-	x.traced(x.Pattern, x.status, notes)
+	a := &Answered{Route: x.Pattern, Operation: s.operations[x.Pattern], Status: x.status, Notes: notes}
+	if x.hold != nil {
+		a.Model = x.Name()
+	}
+	x.traced(a)
 }
 
 // A traceParent is a traceparent header of the W3C's Trace Context: the trace that a

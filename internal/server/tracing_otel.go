@@ -3,11 +3,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -37,30 +40,59 @@ func NewSpans(ctx context.Context, endpoint string) (Spans, func(context.Context
 type otelSpans struct{ tracer trace.Tracer }
 
 // Begin is called when a request comes.
-func (o *otelSpans) Begin(r *http.Request) (string, func(string, int, []slog.Attr)) {
+func (o *otelSpans) Begin(r *http.Request) (string, func(*Answered)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	_, span := o.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)))
-	return span.SpanContext().TraceID().String(), func(route string, status int, notes []slog.Attr) {
-		if route != "" {
-			span.SetName(route)
-			_, path, _ := strings.Cut(route, " ")
-			span.SetAttributes(attribute.String("http.route", path))
-		}
-		span.SetAttributes(attribute.Int("http.response.status_code", status))
-		for _, n := range notes {
-			span.SetAttributes(noteOf(n))
-		}
-		if status >= http.StatusInternalServerError {
-			span.SetStatus(codes.Error, http.StatusText(status))
-		}
+	return span.SpanContext().TraceID().String(), func(a *Answered) {
+		describeSpan(span, a)
 		span.End()
 	}
 }
 
+// describeSpan names a span and sets its attributes by OpenTelemetry's conventions for HTTP and for
+// generative AI (github.com/open-telemetry/semantic-conventions-genai).
+func describeSpan(span trace.Span, a *Answered) {
+	if a.Route != "" {
+		span.SetName(a.Route)
+		_, path, _ := strings.Cut(a.Route, " ")
+		span.SetAttributes(attribute.String("http.route", path))
+	}
+	if a.Operation != "" {
+		span.SetAttributes(attribute.String("gen_ai.operation.name", a.Operation), attribute.String("gen_ai.provider.name", "realizar"))
+		span.SetName(a.Operation)
+		if a.Model != "" {
+			span.SetName(a.Operation + " " + a.Model)
+			span.SetAttributes(attribute.String("gen_ai.request.model", a.Model), attribute.String("gen_ai.response.model", a.Model))
+		}
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", a.Status))
+	var first time.Duration
+	for _, n := range a.Notes {
+		span.SetAttributes(noteOf(n))
+		if n.Key == "queue" || n.Key == "prefill" {
+			first += n.Value.Duration()
+		}
+	}
+	if first > 0 {
+		span.SetAttributes(attribute.Float64("gen_ai.response.time_to_first_chunk", first.Seconds()))
+	}
+	if a.Status >= http.StatusBadRequest {
+		span.SetAttributes(attribute.String("error.type", strconv.Itoa(a.Status)))
+	}
+	if a.Status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, http.StatusText(a.Status))
+	}
+}
+
+// conventional are the names that the conventions have for log attributes.
+var conventional = map[string]string{
+	"prompt_tokens": "gen_ai.usage.input_tokens", "cached_tokens": "gen_ai.usage.cache_read.input_tokens", "completion_tokens": "gen_ai.usage.output_tokens",
+}
+
 // noteOf returns a log attribute as a span attribute; times are in seconds.
 func noteOf(a slog.Attr) attribute.KeyValue {
-	name := "realizar." + a.Key
+	name := cmp.Or(conventional[a.Key], "realizar."+a.Key)
 	switch a.Value.Kind() {
 	case slog.KindInt64:
 		return attribute.Int64(name, a.Value.Int64())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -60,18 +61,32 @@ func TestSpans(t *testing.T) {
 	if err := stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	span := spans["POST /v1/completions"]
+	span := spans["text_completion small"]
 	if span == nil || len(spans) != 2 {
 		t.Fatalf("the spans are %v", spans)
 	}
 	if string(span.TraceId) != "\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36" || string(span.ParentSpanId) != "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7" {
 		t.Errorf("trace %x, parent %x", span.TraceId, span.ParentSpanId)
 	}
-	got := map[string]int64{}
+	got := map[string]any{}
 	for _, a := range span.Attributes {
-		got[a.Key] = a.Value.GetIntValue()
+		switch v := a.Value.Value.(type) {
+		case *common.AnyValue_IntValue:
+			got[a.Key] = v.IntValue
+		case *common.AnyValue_DoubleValue:
+			got[a.Key] = v.DoubleValue > 0
+		default:
+			got[a.Key] = a.Value.GetStringValue()
+		}
 	}
-	if got["http.response.status_code"] != 200 || got["realizar.completion_tokens"] != 3 {
-		t.Errorf("attributes %v", span.Attributes)
+	for name, want := range map[string]any{
+		"http.request.method": "POST", "http.route": "/v1/completions", "url.path": "/v1/completions", "http.response.status_code": int64(200),
+		"gen_ai.operation.name": "text_completion", "gen_ai.provider.name": "realizar", "gen_ai.request.model": "small", "gen_ai.response.model": "small",
+		"gen_ai.usage.input_tokens": int64(len("hello")), "gen_ai.usage.output_tokens": int64(3), "gen_ai.usage.cache_read.input_tokens": int64(0),
+		"gen_ai.response.time_to_first_chunk": true,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
 	}
 }

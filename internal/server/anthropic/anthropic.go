@@ -17,7 +17,7 @@ type Dialect struct{}
 // Routes returns the dialect's endpoints.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/messages", Handle: restated(messages)},
+		{Pattern: "POST /v1/messages", Operation: "chat", Handle: restated(messages)},
 		{Pattern: "POST /v1/messages/count_tokens", Handle: restated(countTokens)},
 	}
 }

@@ -14,9 +14,9 @@ type Dialect struct{ openai.Dialect }
 // Routes returns the endpoints that OpenAI's dialect lacks.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /completion", Handle: completion},
-		{Pattern: "POST /completions", Handle: completion},
-		{Pattern: "POST /infill", Handle: infill},
+		{Pattern: "POST /completion", Operation: "text_completion", Handle: completion},
+		{Pattern: "POST /completions", Operation: "text_completion", Handle: completion},
+		{Pattern: "POST /infill", Operation: "text_completion", Handle: infill},
 		{Pattern: "POST /apply-template", Handle: applyTemplate},
 		{Pattern: "GET /props", Handle: props},
 		{Pattern: "GET /slots", Handle: slots},

@@ -19,10 +19,10 @@ func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "GET /v1/models", Handle: models},
 		{Pattern: "GET /v1/models/{id...}", Handle: modelNamed},
-		{Pattern: "POST /v1/chat/completions", Handle: chatCompletions},
-		{Pattern: "POST /v1/completions", Handle: completions},
-		{Pattern: "POST /v1/responses", Handle: func(x *server.Exchange) error { return responses(x, kept) }},
-		{Pattern: "POST /v1/embeddings", Handle: embeddings},
+		{Pattern: "POST /v1/chat/completions", Operation: "chat", Handle: chatCompletions},
+		{Pattern: "POST /v1/completions", Operation: "text_completion", Handle: completions},
+		{Pattern: "POST /v1/responses", Operation: "chat", Handle: func(x *server.Exchange) error { return responses(x, kept) }},
+		{Pattern: "POST /v1/embeddings", Operation: "embeddings", Handle: embeddings},
 	}
 }
 
