@@ -30,7 +30,7 @@ func TestSpeculativeAnswers(t *testing.T) {
 		{"demo/draft", "demo/demo.gguf", "demo/demo.gguf", []int{0, 5}},
 		{"llama/suffix", llama, "", []int{0, 5, realizar.MaxSpeculativeTokens}},
 		{"llama/draft", llama, modeltest.Llama(t, ends, modeltest.DType(tensor.Q8_0)), []int{0, 5, realizar.MaxSpeculativeTokens}},
-		{"llama/another draft", llama, mamba, []int{3}}, // always wrong
+		{"llama/another draft", llama, mamba, []int{3}}, // right by chance alone
 		{"recurrent/another draft", mamba, llama, []int{3}},
 		{"recurrent/recurrent draft", mamba, modeltest.Mamba(t, false, ends, modeltest.DType(tensor.BF16)), []int{4}},
 		{"chunks/draft in chunks", modeltest.Mamba(t, true, ends), modeltest.Mamba(t, true, ends, modeltest.DType(tensor.BF16)), []int{5}},
@@ -43,7 +43,7 @@ func TestSpeculativeAnswers(t *testing.T) {
 					o.Speculative, o.Draft = realizar.SpeculativeDraft, test.draft
 				}
 				m := sameAnswers(t, test.model, o)
-				if wrong := strings.Contains(test.name, "another"); m.Proposals == 0 || (m.AcceptedTokens == 0) != wrong || m.AcceptedTokens == m.ProposedTokens {
+				if wrong := strings.Contains(test.name, "another"); m.Proposals == 0 || m.AcceptedTokens == 0 && !wrong || m.AcceptedTokens == m.ProposedTokens {
 					t.Errorf("of %d proposed tokens %d were right", m.ProposedTokens, m.AcceptedTokens)
 				}
 			})

@@ -344,6 +344,7 @@ def main() -> None:
     budget = args.minutes * 60
     reserve = args.reserve or min(45.0, budget / 4)
     args.out.mkdir(parents=True, exist_ok=True)
+    check(args)
     folder = Path(tempfile.mkdtemp(prefix="train"))
     workers = args.workers or max(1, (os.cpu_count() or 2) - 1)
 
@@ -357,6 +358,9 @@ def main() -> None:
 
 def run(args, folder: Path, stream: Stream, until: float) -> None:
     """What the command does once its processes are under way."""
+    if args.device.startswith("cuda") and not torch.cuda.is_available():
+        raise SystemExit(f"PyTorch {torch.__version__} sees no GPU for --device {args.device}")
+    log(", ".join(f"{k} {v}" for k, v in (hardware(args.device) | versions()).items()))
     torch.backends.cuda.matmul.allow_tf32 = False
     config = Config(layers=args.layers, dropout=args.dropout)
     # The compiler runs while the text for the tokenizer is made. Ids are known by their
@@ -386,7 +390,15 @@ def run(args, folder: Path, stream: Stream, until: float) -> None:
     text = held_text(held, args.text_kb * 1000, args.seed)
     (args.out / "heldout.txt").write_text(text)
 
-    trained = train(trainer, stream, args, until, held_data, chooser)
+    log(f"{len(held)} held-out questions, and {len(chooser.records)} to choose weights by; training until {until - BEGUN:.0f} s")
+    try:
+        trained = train(trainer, stream, args, until, held_data, chooser)
+    except (Exception, SystemExit) as failure:  # noqa: BLE001: weights that were good once are better than none
+        if chooser.best is None:
+            raise
+        traceback.print_exc()
+        log(f"training failed: {failure}")
+        trained = {"failed": str(failure)}
     phases["trained"] = round(time.perf_counter() - BEGUN, 1)
     stream.stop.set()
 
@@ -420,7 +432,7 @@ def run(args, folder: Path, stream: Stream, until: float) -> None:
     prompts = [tokenizer.encode(evaluate.prompt_text(r), add_special_tokens=False).ids for r in records]
     said = evaluate.answers(model, prompts, ends, 200)
     table, failures = evaluate.score(records, [tokenizer.decode(a, skip_special_tokens=False) for a in said])
-    log(f"{len(records)} questions answered")
+    log(f"{len(records)} questions answered, {100 * table['all']['share']:.1f}% rightly")
     asked = [tokenizer.encode(evaluate.prompt_text({"messages": [{"role": "user", "content": q}]}), add_special_tokens=False).ids for q in SAMPLES]
     samples = [[q, tokenizer.decode(a, skip_special_tokens=False)] for q, a in zip(SAMPLES, evaluate.answers(model, asked, ends, 200))]
     phases["evaluated"] = round(time.perf_counter() - BEGUN, 1)
@@ -459,6 +471,18 @@ def export(out: Path, model: Llama, config: Config, tokenizer, tokens) -> None:
     tokens.write(tokenizer, out)
     ends = [tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")]
     (out / "config.json").write_text(json.dumps(config.as_transformers(ends, ends[1]), indent=2) + "\n")
+
+
+def check(args) -> None:
+    """Ends the command where the run could not end well: something to import, a GPU, room or an empty folder is missing."""
+    import safetensors.torch  # noqa: F401
+    import tokenizers  # noqa: F401
+
+    if there := sorted(p.name for p in args.out.iterdir()):
+        raise SystemExit(f"{args.out} has {', '.join(there[:8])}: --out takes an empty folder")
+    for folder, size in ((args.out, 64 << 20), (Path(tempfile.gettempdir()), 2 << 30)):
+        if (free := shutil.disk_usage(folder).free) < size:
+            raise SystemExit(f"{folder} has {free >> 20} MiB free, and {size >> 20} are needed; TMPDIR names another folder for text")
 
 
 def hardware(device: str) -> dict:

@@ -16,16 +16,19 @@ import (
 // answers take the names of commands and flags from it.
 type knowledge struct {
 	Commands map[string]struct {
-		Flags map[string]struct {
-			Short string
-			Value string
+		Examples []string
+		Flags    map[string]struct {
+			Short   string
+			Value   string
+			Example string
 		}
 	}
 }
 
 const trainAnew = "the demo model says otherwise than the command line: mend train/knowledge.json and what train/text says of it, then train the model anew as train/README.md tells"
 
-// TestKnowledge checks that the demo model names all existing commands and flags, and no others.
+// TestKnowledge checks that the demo model names all existing commands and flags with what they take,
+// and no others, and that its examples are valid command lines.
 func TestKnowledge(t *testing.T) {
 	folder := filepath.Join("..", "..", "train")
 	data, err := os.ReadFile(filepath.Join(folder, "knowledge.json"))
@@ -37,10 +40,13 @@ func TestKnowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught := map[string]bool{}
+	var examples []string
 	for command, c := range known.Commands {
 		taught[command] = true
+		examples = append(examples, c.Examples...)
 		for flag, f := range c.Flags {
-			taught[command+" "+flag+" "+f.Short] = true
+			examples = append(examples, f.Example)
+			taught[command+" "+flag+" "+f.Short+" "+f.Value] = true
 		}
 	}
 	defined := definitions(t)
@@ -54,7 +60,7 @@ func TestKnowledge(t *testing.T) {
 			t.Errorf("%q exists and is not taught: %s", strings.TrimSpace(name), trainAnew)
 		}
 	}
-	flags := map[string]bool{"--help": true}
+	flags := map[string]bool{"--help": true, "--help-all": true}
 	for name := range defined {
 		for field := range strings.FieldsSeq(name) {
 			if strings.HasPrefix(field, "--") {
@@ -63,10 +69,48 @@ func TestKnowledge(t *testing.T) {
 		}
 	}
 	checkTexts(t, filepath.Join(folder, "text"), flags)
+	checkExamples(t, examples)
 }
 
-// definitions returns the commands, and each flag after its command: "run --seed " or "run
-// --verbose -v".
+var (
+	// exampleLine matches the arguments of realizar in an example, without what the shell reads.
+	exampleLine = regexp.MustCompile(`realizar ((?:'[^']*'|"[^"]*"|[^<>|)'"])*)`)
+	shellWord   = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
+	inQuotes    = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
+)
+
+// checkExamples checks that the command lines of the examples are valid.
+func checkExamples(t *testing.T, examples []string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("serve.yaml", []byte("port: 9000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range examples {
+		line := exampleLine.FindStringSubmatch(example)
+		if line == nil {
+			t.Errorf("%q has no command line of realizar", example)
+			continue
+		}
+		words := shellWord.FindAllString(line[1], -1)
+		for i, word := range words {
+			words[i] = inQuotes.ReplaceAllString(word, "$1$2")
+		}
+		if words[0] == "help" || words[0] == "version" {
+			continue
+		}
+		parser, err := newParser(&grammar{}, kong.Writers(io.Discard, io.Discard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(words); err != nil {
+			t.Errorf("%q is not a valid command line: %v", example, err)
+		}
+	}
+}
+
+// definitions returns the commands, and each flag after its command, with its short form and what
+// it takes: "run --seed -s N" or "run --raw  ".
 func definitions(t *testing.T) map[string]bool {
 	t.Helper()
 	parser, err := newParser(&grammar{}, kong.Writers(io.Discard, io.Discard))
@@ -86,7 +130,11 @@ func definitions(t *testing.T) map[string]bool {
 				if flag.Short != 0 {
 					short = "-" + string(flag.Short)
 				}
-				all[path+" --"+flag.Name+" "+short] = true
+				value := ""
+				if !flag.IsBool() {
+					value = flag.FormatPlaceHolder()
+				}
+				all[path+" --"+flag.Name+" "+short+" "+value] = true
 			}
 		}
 	}

@@ -1,12 +1,12 @@
 """What people want who need a flag, in their words.
 
 For each flag the words of which a right explanation has at least one, and what one
-may want to do, as templates of phrases that follow "how do I". "model" stands for the
-flags that all commands share which run a model.
+may want to do, as templates of phrases that follow "how do I". A scope is a command, or
+several that share a flag ("model": all commands that run a model).
 """
 
 RUN: dict[str, tuple[list[str], list[str]]] = {
-    "--system": (["instructions"], [
+    "--system": (["system message"], [
         "{give|pass|send} {the model |}instructions {before the conversation|first|up front}",
         "set {a|the} system {prompt|message}",
         "{tell|instruct} the model {how|in which style} to answer",
@@ -38,7 +38,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "see the {finish reason|usage|token counts} of an answer {as JSON|in JSON|}",
         "pipe the {answer|result|output} of run into jq",
     ]),
-    "--verbose": (["how long"], [
+    "--verbose": (["timings"], [
         "see how {long|much time} {the answer|an answer|run} {took|takes|needed}",
         "{show|print|display|get} {the timings|timings|the times|statistics} of {an answer|run|a run}",
         "{see|know|find out} how {fast|slow|quick} an answer was",
@@ -55,15 +55,15 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "{see|know} how long {open, load and compile|loading|opening and loading|compiling kernels} {takes|take|took}",
         "get {timings|the time} {per|of each|by} token",
     ]),
-    "--profile": (["every operation"], [
+    "--profile": (["kernels and layers"], [
         "{profile|analyse} {a step|an answer|the kernels|the model|a run}",
-        "{see|find out|know} {which|what} {kernel|operation|layer|kernels} {takes|take|needs|need} the {time|most time}",
+        "{see|find out|know} {which|what} {kernel|operation|layer} {takes|needs} the most time",
         "{write|get|make} a {trace|profile} for {Chrome|Chrome's viewer|Perfetto|chrome://tracing}",
         "{time|measure} {every|each} {operation|kernel|layer} {by itself|}",
-        "{see|get} {a table of kernels|the bandwidth of each kernel|the time by layer|how long each layer takes}",
-        "{find|see} {the slowest|slow} {kernel|operation|layer}{s|}",
+        "{see|get} {a table of kernels|the bandwidth of each kernel|the time by layer}",
+        "{find|see} {the slowest|slow} {kernels|operations|layers}",
     ]),
-    "--n": (["so many answers"], [
+    "--n": (["n answers"], [
         "get {several|three|more than one|multiple|a few|many|5|two} {answers|replies|completions} {to one prompt|at once|}",
         "have the model answer {three times|twice|several times|more than once}",
         "{generate|make|choose|write} {several|multiple|4|different} {answers|alternatives|versions|variants}",
@@ -71,7 +71,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "set {the number of answers|how many answers I get|how many answers there are}",
         "{ask|answer} the same prompt several times in one go",
     ]),
-    "--max-tokens": (["after n tokens"], [
+    "--max-tokens": (["most tokens in the answer"], [
         "{limit|restrict|cap|bound} the {length|size} of {the|an} {answer|reply|output|response}",
         "{limit|restrict|cap} the number of {tokens|words} in the {answer|output|reply}",
         "make {the answer|answers|replies} {shorter|short|brief}",
@@ -83,7 +83,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "say how many tokens {the model|it} may {write|generate|produce} at most",
         "have {a maximum|an upper limit} {of|for} {generated|new} tokens",
     ]),
-    "--min-tokens": (["before n tokens", "ending its answer"], [
+    "--min-tokens": (["fewest tokens"], [
         "make {the answer|answers|replies} longer",
         "{force|get} {longer|long} {answers|replies|output}",
         "set {a|the} {minimum|least|smallest} {length|number of tokens} {of|for} {an|the} answer",
@@ -114,7 +114,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "set {how many|the number of} {likely|candidate} tokens {are|to be} considered",
         "cut off all but {the first|a certain number of|50} {candidates|tokens}",
     ]),
-    "--typical-p": (["surprise"], [
+    "--typical-p": (["entropy"], [
         "{use|set|turn on|enable} typical sampling",
         "choose tokens that surprise {about |}as much as {is |}{expected|to be expected}",
         "use locally typical {sampling|decoding}",
@@ -122,7 +122,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "keep tokens of {typical|expected|average} {surprise|information}",
         "{set|change} typical p",
     ]),
-    "--top-p": (["add up"], [
+    "--top-p": (["total probability"], [
         "{use|set|turn on|enable} {nucleus|top-p} sampling",
         "choose among {the likeliest |}tokens whose probabilities add up to {0.9|0.95|p|0.8|90 percent}",
         "{set|change} top-p",
@@ -156,7 +156,7 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "{push|nudge} the model to {talk about|use} {something new|new words|new things}",
         "lower the {score|logit} of each token that has {been used|appeared} {already|}, by a fixed amount",
     ]),
-    "--frequency-penalty": (["as many times", "as often"], [
+    "--frequency-penalty": (["each occurrence"], [
         "{use|set|add} a frequency penalty",
         "make tokens less likely the {more often|more} they {were used|appear|are used} {in the answer|}",
         "{punish|penalise} {frequent tokens|tokens by how often they appear|words by their count} {in the answer|}",
@@ -190,10 +190,17 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "{have|define} a {text|string|marker} that ends the answer",
         "{stop|finish} before {a|the} {keyword|delimiter|marker}",
     ]),
+    "--tools": (["may call"], [
+        "{give|offer} the model {tools|functions} in {run|the terminal}",
+        "let {the model|run} {call tools|call functions|use a tool}",
+        "{pass|name} {a list|a file} of tools {to run|on the command line|}",
+        "{try|test} {tool calls|function calling} {with run|in the terminal|without a server}",
+        "{see|get} the tool calls {of a model|that a model makes} as JSON {lines|}",
+    ]),
 }  # fmt: skip
 
 MODEL: dict[str, tuple[list[str], list[str]]] = {
-    "--activations": (["numbers to compute with"], [
+    "--activations": (["arithmetic"], [
         "compute {in|with} float32{ throughout| everywhere|}",
         "{choose|change|set} the numbers {that the model computes with|to compute with}",
         "{use|get} {full|the highest|the best|higher} {precision|accuracy}{ of the arithmetic|}",
@@ -202,6 +209,9 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "{set|change} the activations{ to f32|}",
         "get {more exact|float32} {results|activations|logits}",
         "have the products in {float32|f32} {and not|instead of} {in |}8 bits",
+        "{compute|calculate} {in|with} FP8{ on an H100| on the GPU|}",
+        "{use|get|turn on} {FP8|f8} activations",
+        "make {prompts|prefill} faster {in|with} FP8",
     ]),
     "--threads": (["threads"], [
         "{set|change|limit|choose} the number of {threads|cores|CPU threads}",
@@ -224,7 +234,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "{speed it up|make it faster} with {a GPU|my graphics card}",
         "pick {one of|between} {several|two} GPUs",
     ]),
-    "--context": (["prompt and its answer"], [
+    "--context": (["prompt and answer"], [
         "{set|change|increase|enlarge|reduce|limit} the {context|context length|context window|context size}",
         "use {longer|long|larger} {prompts|texts|documents}",
         "{make|have} {the context|room for} {larger|more tokens|8192 tokens|smaller}",
@@ -234,7 +244,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "save memory {with|by} a {smaller|shorter} context",
         "allow {more|at most 2048|fewer} tokens {of prompt and answer|in one conversation}",
     ]),
-    "--parallel": (["one time"], [
+    "--parallel": (["running requests"], [
         "{answer|serve|handle|work on} {several|many|more|multiple} {requests|users|prompts|answers} at {once|one time|the same time}",
         "{set|limit|change} how many {answers|requests} {are|may be} under way at {one|a} time",
         "{allow|have} {more|16|fewer|many} {answers|requests} {in parallel|at the same time|at once}",
@@ -242,7 +252,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "{set|raise|lower} the {concurrency|parallelism|number of slots} of {the|a} server",
         "{limit|bound} {the batch|the number of sequences} {that run|} together",
     ]),
-    "--kv-cache": (["keys and values"], [
+    "--kv-cache": (["format of the kv cache"], [
         "{halve|reduce|shrink|save} the {memory of the cache|cache|KV cache|memory of keys and values}",
         "{quantise|quantize|compress} the {KV cache|cache|keys and values}",
         "{keep|store} keys and values in {8 bits|fewer bits|q8|float16|float32|f16}",
@@ -251,7 +261,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "have an 8-bit cache",
         "{use|set} q8 for the cache",
     ]),
-    "--memory": (["memory"], [
+    "--memory": (["host memory"], [
         "{limit|bound|restrict|cap} {the memory|how much memory|the RAM} {it takes|realizar takes|used|that is used|}",
         "use {less|at most 8 GiB of|no more than 4GiB of|more} {memory|RAM}",
         "{set|give} a {memory limit|limit for memory|budget of memory|memory budget}",
@@ -260,7 +270,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "{reserve|allow} {more|16GiB of|less} memory for {weights, cache and a step|the cache}",
         "run {in|with} little {memory|RAM}",
     ]),
-    "--kv-host": (["host"], [
+    "--kv-host": (["host memory"], [
         "{keep|put|move|spill|swap} {parts of |}the cache {in|into|to} {the host's memory|RAM|main memory|host memory|system memory}",
         "{lend|give} the cache {memory of the host|the host's memory|some RAM}",
         "use {RAM|host memory|main memory|CPU memory} for {parts of the cache|the cache|keys and values}",
@@ -276,7 +286,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "use {an old|a} GGUF file {that does not say its|without a} pre-tokenizer",
         "use the {qwen2|llama-bpe|gpt-2} pre-tokenizer for a file",
     ]),
-    "--gpu-memory": (["memory of the gpu"], [
+    "--gpu-memory": (["gpu memory"], [
         "{limit|bound|restrict|cap} {the GPU memory|the memory of the GPU|VRAM|the card's memory|how much VRAM}{ it takes| that is used|}",
         "use {at most|no more than|only} {16GiB|half|8 GiB|0.5} of {the GPU's memory|VRAM|the GPU|the card}",
         "{leave|keep} {room|memory|VRAM} on the GPU for {others|another program|something else}",
@@ -286,7 +296,7 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "give {a model|realizar} {half|a part|a fraction} of the GPU",
         "set {the|a} {fraction|share|limit} of GPU memory",
     ]),
-    "--stream-weights": (["layer by layer"], [
+    "--stream-weights": (["stream from host memory"], [
         "stream {the |}{weights|layers} {from the host|to the GPU|through the GPU|from RAM}{ in every step|}",
         "{run|fit|use} a model that {does not fit|is too large|has no room} {on|for} {the GPU|my card|VRAM}{ layer by layer|}",
         "{turn off|forbid|prevent|avoid|disable} {streaming of weights|weight streaming|the streaming of layers}",
@@ -295,7 +305,10 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "get an error {instead of|rather than} {streaming|slow streaming} {where|when} the model does not fit{ on the GPU|}",
         "{always|never} stream {weights|layers}",
     ]),
-    "--check-argmax": (["on the host too"], [
+}  # fmt: skip
+
+CHECKS: dict[str, tuple[list[str], list[str]]] = {
+    "--check-argmax": (["again on the cpu"], [
         "{check|verify|test} {the tokens|which tokens} {that |}the {GPU|device} chooses",
         "{check|verify|prove} that {the GPU|the device|the sampler} {takes|chooses} the {likeliest|right} token",
         "choose {tokens|every token} {on the host|on the CPU} too",
@@ -330,7 +343,7 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "run the server somewhere else than on 8080",
         "let the {system|server} {take|find|choose} a free port",
     ]),
-    "--served-model-name": (["what requests call"], [
+    "--served-model-name": (["name of a single model"], [
         "{change|set|choose} the {name of the model|model's name} {that requests use|in the API|for requests|on the server}",
         "{give|serve} the {served |}model {another|under another|a different|a second} name",
         "{rename|name} the model {for clients|on the server|in the API}",
@@ -360,11 +373,11 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
     ]),
     "--tls-key": (["key"], [
         "{give|pass|name} the {private key|key of the certificate|certificate's key} {to the server|for https|of TLS|}",
-        "set the {file of the|} private key for {https|TLS}",
+        "set the {file of the |}private key for {https|TLS}",
         "tell the server where the certificate's {private |}key is",
         "use {my|a} private key {with|for} TLS",
     ]),
-    "--cors": (["web page"], [
+    "--cors": (["scripts"], [
         "{allow|let} {a web page|scripts of a web page|a website|browsers} {to use|use} the server",
         "{set|allow|enable|turn on} CORS",
         "call the server from {a browser|JavaScript in a page|a web app|a web page}",
@@ -394,7 +407,7 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{let|allow} {more|fewer} requests {to wait|in the queue|wait for their turn}",
         "protect the server {against|from} {too many|a flood of} requests",
     ]),
-    "--max-body": (["largest"], [
+    "--max-body": (["largest body"], [
         "{limit|set|change|raise} the {size of requests|largest request|maximum size of a request|request size}",
         "{allow|accept|take} {larger|bigger|huge} {requests|bodies}",
         "fix {the error body_too_large|error 413|a 413}",
@@ -402,7 +415,7 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{limit|bound} the {body|bodies} of requests",
         "set how {large|big} a request may be",
     ]),
-    "--request-timeout": (["longest that a request"], [
+    "--request-timeout": (["time limit for a request"], [
         "{limit|bound|set} {the time of a request|how long a request may take|the longest time of a request}",
         "{end|abort|stop|give up} requests {that take too long|after 10 minutes|on the server that take too long}",
         "{set|add} a {timeout|time limit} for requests {to the server|of the server|on the server}",
@@ -410,19 +423,19 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "keep {a request|one request} from {running|taking} forever",
         "fix the error request_timeout",
     ]),
-    "--write-timeout": (["unread"], [
+    "--write-timeout": (["read a piece"], [
         "{drop|cut off|disconnect} clients that do not read {their answer|their answers|}",
         "{limit|set} how long a client may leave {its answer|a piece of its answer} unread",
         "set {a|the} timeout for {slow readers|writes|clients that read slowly|writing to clients}",
         "deal with clients that {stop reading|read too slowly|hang}",
         "give slow {clients|readers} more time to read",
     ]),
-    "--target-itl": (["next token"], [
+    "--target-itl": (["between tokens"], [
         "keep {long prompts|prompts} from {slowing down|holding up} {other answers|streams}",
         "{set|bound|limit} the {gap|time|latency} between tokens {of the server|when prompts are read|}",
         "{make|have} streams {smoother|stutter less} while {prompts are read|others send long prompts}",
     ]),
-    "--sse-keep-alive": (["silent"], [
+    "--sse-keep-alive": (["comment"], [
         "keep {connections|streams} {open|alive} while {requests|they} wait",
         "{send|have} comments on {silent|waiting} streams",
         "stop {a proxy|proxies} from {closing|cutting off} {streams|requests} that wait",
@@ -435,7 +448,7 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "set the time {for draining|of draining|that draining may take}",
         "wait longer for {running|unfinished} {answers|requests} {at|before} the end of the server",
     ]),
-    "--log": (["line for each request"], [
+    "--log": (["request log"], [
         "{change|set|choose} {the format of the log|the server's log|how requests are logged|the log format}",
         "{write|get} the {server's |}log {as|in} JSON",
         "{turn off|switch off|disable|silence} the {server's |}log{ of requests|}",
@@ -443,31 +456,43 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "log requests {as|in} JSON",
         "{stop|keep} the server {from writing|writing} a line for each request",
     ]),
-    "--models": (["More models"], [
+    "--models": (["more models"], [
         "serve {all|all the} models {in|of} a {folder|directory}",
         "serve {every|each} model that {is on this machine|I have pulled|realizar list shows}",
         "{describe|list} {the models|several models} of {the|a} server in a file",
         "give {a model|each model} {aliases|other names|its own context|its own settings}",
         "{load|preload} a model when the server starts",
     ]),
-    "--keep-alive": (["nobody uses"], [
+    "--keep-alive": (["idle time"], [
         "{unload|put away} {a model|models} {that nobody uses|that is not used}{ for a while| for ten minutes|}",
         "{keep|hold} {a model|models} {for a while|for ten minutes} {when|after} nobody uses {it|them}",
         "{set|choose} how long {a model|an idle model} stays{ in memory|}",
         "{give back|free} the memory of {idle models|models that nobody uses}",
     ]),
-    "--lenient": (["not known"], [
+    "--lenient": (["unknown fields"], [
         "{accept|take|allow} {unknown fields|fields that are not known|extra fields}{ of requests|}",
         "{leave out|skip|ignore} {unknown fields|fields that the server does not know}",
         "{be|make the server} {lenient|less strict} {with|about} {unknown fields|fields of clients}",
         "{serve|support} a client that sends {extra|unknown|private} fields",
     ]),
-    "--log-prompts": (["what requests say"], [
+    "--log-prompts": (["text of requests"], [
         "{see|log|write down|record} {the prompts|what users ask|what requests say|the text of requests}{ in the log|}",
         "{put|have|include} {prompts|messages|the content of requests} in{to|} the log",
         "{find out|check} what people {ask|send to} {the|my} server",
         "log the {content|text|prompts} of requests{, too|}",
         "debug what {a client|an app} {really |}sends",
+    ]),
+    "--kv-events": (["kv cache", "zeromq"], [
+        "{publish|send|tell} {KV events|KV cache events|events of the KV cache}{ to a router| to routers| over ZeroMQ|}",
+        "tell {a router|routers|a gateway} what the {KV cache|prefix cache|cache} {holds|has}",
+        "{connect|use} {the server|realizar} {to|with} a router {that knows prefixes|that is aware of prefixes|of llm-d}",
+        "{turn on|enable|set up} {KV events|cache events}",
+        "{send|publish} what is in the cache over {ZeroMQ|ZMQ}",
+    ]),
+    "--kv-events-server": (["names this server"], [
+        "{set|choose|give} the {name|address} of {the|this} server in {KV events|the events of the cache}",
+        "say {how|by which address} routers know {this server|the server}",
+        "{name|set} the {address|host and port} that {KV events|cache events} {have|carry|give}",
     ]),
     "--otlp-endpoint": (["opentelemetry"], [
         "{send|export} {spans|traces} to {OpenTelemetry|a collector|an OpenTelemetry collector|Jaeger}",
@@ -475,6 +500,70 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{trace|follow} requests {with|by} {OpenTelemetry|OTLP|spans}",
         "connect {the server|realizar} {to|with} {an OpenTelemetry|a tracing} collector",
         "name the {collector|address of the collector|OTLP endpoint}",
+    ]),
+    "--no-ui": (["no web page"], [
+        "{turn off|disable|hide|remove} {the web page|the page|the chat page|the web interface|the UI}{ of the server|}",
+        "serve {the API|requests} without {a|the} {web page|page|UI|web interface}",
+        "{keep|stop} the server from {showing|serving} a page {to browsers|at /|in the browser}",
+        "have {no page|nothing for browsers} at /",
+    ]),
+    "--config": (["settings from file"], [
+        "{configure|set up} the server {by|with|from} a {file|YAML file|configuration file}",
+        "{use|read|load} {a configuration file|a settings file|settings from a file|a config}{ for the server|}",
+        "{keep|put|write} the {flags|settings} of the server in{to|} a file",
+        "{change|reload} settings {without a restart|while the server runs}",
+        "start the server without {many|a long list of} flags",
+    ]),
+    "--print-config": (["settings in effect"], [
+        "{see|print|show|list} {the settings|the configuration|all settings}{ of the server| in effect|}",
+        "{see|find out|know} where a setting {comes from|is from}",
+        "{check|test|debug} {the configuration|a configuration file|the settings} {of the server|before the start|without starting}",
+        "see {whether|which} {a flag|the environment|the file} {wins|sets a value}",
+    ]),
+    "--json": (["each setting"], [
+        "get the settings {of the server|of serve|in effect} as JSON",
+        "make {serve|--print-config} {write|print} JSON",
+        "read the {configuration|settings} of serve in a {script|program}",
+    ]),
+    "--ollama-port": (["second port"], [
+        "{listen|serve|answer} on {Ollama's port|port 11434} {as well|too|}",
+        "{serve|support} {clients of Ollama|Ollama clients|programs made for Ollama}{ at their port| without configuration|}",
+        "{open|use|have} a second port{ for Ollama| for clients of Ollama|}",
+        "{replace|stand in for} Ollama{ on this machine|}",
+        "{let|make} {Ollama's clients|programs for Ollama} find the server",
+    ]),
+    "--allow-host": (["host header"], [
+        "{reach|call|use} the server {by|under} {a name|a host name|its DNS name|llm.example.org}",
+        "{allow|accept|add} {a host name|a Host header|another name of the server|any host name}",
+        "fix the {host_not_allowed error|error host_not_allowed}",
+        "{put|run} the server behind {a proxy|a reverse proxy|nginx} {with its own name|that keeps the Host header}",
+        "{protect|guard} {the server |}against DNS rebinding",
+    ]),
+    "--max-connections": (["most connections"], [
+        "{limit|bound|set|raise} {the number of connections|how many connections there are|connections}{ to the server| of the server|}",
+        "{allow|accept|have} {more|fewer|at most 1000} connections{ at a time|}",
+        "protect the server {against|from} too many connections",
+        "set {the maximum of connections|the most connections}",
+    ]),
+    "--max-connections-per-address": (["from one address"], [
+        "{limit|bound} {the connections|how many connections there are} {of|from} {one|a single|each} {address|client|IP address}",
+        "{keep|stop} one client from {taking all connections|opening too many connections}",
+        "{allow|accept} {only 100|fewer|more} connections per {address|client|IP}",
+        "{share|divide} connections among {addresses|clients}",
+    ]),
+    "--request-memory": (["host memory of all requests"], [
+        "{limit|bound} the memory {of requests|that requests take|that requests hold}",
+        "{limit|bound} {what|how much memory} {bodies|texts and tokens|large requests} {take|hold} together",
+        "fix {the error memory_full|the error request_too_large}",
+        "{give|allow} requests {more|less} memory",
+        "protect the server {from|against} requests that {take too much|fill the} memory",
+    ]),
+    "--first-token-timeout": (["first token"], [
+        "{limit|bound|set} {how long a request waits for its first token|the time to the first token}",
+        "{end|give up|refuse} requests {that wait too long|whose first token does not come}",
+        "set a {timeout|time limit} for the first token",
+        "fix the error first_token_timeout",
+        "{shed|drop} requests that are {stuck in the queue|too late}",
     ]),
 }  # fmt: skip
 
@@ -538,11 +627,22 @@ TEMPLATE: dict[str, tuple[list[str], list[str]]] = {
         "render a template with {my own|a file of} {messages|variables}",
         "read the template's variables from {a file|standard input}",
     ]),
-    "--now": (["present"], [
+    "--now": (["current time"], [
         "{set|fix|change} the {date|time|present time} {that a template sees|of a template|for a template}",
         "render a template {as of|at|for} {another|a certain|a fixed} {date|day|time}",
         "make a template {believe|think} that it is {another day|2025|tomorrow}",
         "{freeze|pin} the {time|clock} {of|for} {a|the} template",
+    ]),
+    "--parse": (["parses"], [
+        "{parse|take apart|split} {an answer|the text of an assistant|a model's output} {by|with} {its|the} template",
+        "{see|find} the {tool calls|reasoning} in {an answer|the text of a model}",
+        "{turn|convert} {the text of an answer|what a model wrote} into a message",
+        "{test|check|try} how {tool calls|thoughts|answers} are {parsed|read|recognised}",
+    ]),
+    "--tools": (["--parse"], [
+        "tell template which tools {an answer may call|the text may call}",
+        "{give|pass} {tools|a list of tools} to {realizar |}template",
+        "parse calls of {my own|given} tools {with|in} template",
     ]),
 }  # fmt: skip
 
@@ -561,7 +661,7 @@ LOGITS: dict[str, tuple[list[str], list[str]]] = {
 }  # fmt: skip
 
 EVAL: dict[str, tuple[list[str], list[str]]] = {
-    "--text": (["text that the model"], [
+    "--text": (["text to predict"], [
         "{give|name|choose|set} the text {that is|to be} {predicted|measured with|evaluated} {by eval|in eval|for eval|}",
         "tell eval {which|what} {file|text} to {read|use|measure with}",
         "{evaluate|measure} a model on {my own|a given|some} {text|file|book}",
@@ -575,7 +675,7 @@ EVAL: dict[str, tuple[list[str], list[str]]] = {
         "make eval {faster|more exact} with {larger|smaller} steps of the window",
         "{overlap|set the overlap of} the windows {of|in} eval",
     ]),
-    "--against": (["kl divergence"], [
+    "--against": (["divergence"], [
         "compare {two models|a quantised model with the original|two quantisations|a model with another} {on a text|by KL divergence|in eval|}",
         "{measure|see|find out} how much {a quantisation|quantisation|Q4_K_M} {loses|changes a model|costs in quality}",
         "{compute|get|measure} the KL divergence {between|of} two {models|quantisations}",
@@ -610,7 +710,7 @@ BENCH: dict[str, tuple[list[str], list[str]]] = {
         "see how {speed|decoding} {drops|changes} with {a longer context|depth|the length of the context}",
         "bench with a {filled|full|deep|long} context",
     ]),
-    "--batch": (["sequences at one time", "at one time"], [
+    "--batch": (["batch sizes"], [
         "{measure|benchmark} {several|8|many|16} sequences at {one time|once}",
         "{measure|see} the {throughput|speed} {of|with} {batches|a batch|several sequences together}",
         "bench {batch sizes|different batch sizes|a batch of 8}",
@@ -626,15 +726,37 @@ BENCH: dict[str, tuple[list[str], list[str]]] = {
         "make bench {write|print|output} JSON",
         "{save|process} benchmark results {in|with} a {script|program}",
     ]),
+    "--write": (["decode of the text"], [
+        "{measure|benchmark|see} {speculative decoding|what speculative decoding gives|the gain of speculative decoding}",
+        "{compare|time} decode with {and without|} speculative decoding",
+        "{measure|time} the decode of {a given text|my own text|a file|a given answer}",
+        "{bench|measure} {an edit of a text|the writing of a file}",
+    ]),
+    "--right": (["probability"], [
+        "{measure|bench|see} {what|how much} wrong proposals cost",
+        "{measure|bench} proposals that are right with {a given|some} probability",
+        "{bench|measure} speculative decoding with an oracle{ that is right for 7 of 10 tokens|}",
+        "see the cost of proposals that are always wrong",
+    ]),
+    "--read": (["text of the prompt"], [
+        "{choose|give|set} the prompt {text |}for {bench --write|the text that bench writes}",
+        "{bench|measure} an answer {to|after} {a prompt of my own|a given text|a file}",
+        "name the text {before|in front of} the one that {bench|bench --write} decodes",
+    ]),
+    "--speculative-tokens": (["tokens to propose"], [
+        "set {how many tokens|the number of tokens that} {bench|bench --write} proposes",
+        "{bench|measure} speculative decoding with {8|more|fewer} proposed tokens",
+        "fix the number of proposed tokens {in|for} bench",
+    ]),
 }  # fmt: skip
 
 BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
-    "--model": (["model to ask for"], [
+    "--model": (["model to request"], [
         "{choose|name|say} {which model|the model that} bench serve asks for",
         "load test one of {several|many} models of a server",
         "{name|set} the model {in|for} bench serve",
     ]),
-    "--endpoint": (["kind of request"], [
+    "--endpoint": (["endpoint"], [
         "{measure|load test|benchmark} {completions|plain completions} {instead of|and not} chats",
         "{choose|set|change} the {kind of request|endpoint} {of|in|for} bench serve",
         "send completions {with|from} bench serve",
@@ -644,13 +766,13 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{give|pass} {a key|the key|an API key} to bench serve",
         "authenticate {bench serve|a load test}",
     ]),
-    "--concurrency": (["under way"], [
+    "--concurrency": (["running"], [
         "{keep|have} {64|many|several|32} requests under way {in bench serve|in a load test|while measuring a server}",
         "{set|change} {how many users|the number of users|the concurrency} {of a load test|in bench serve|}",
         "load test {a server |}with {100|many|several} {users|clients|concurrent requests}",
         "measure a server under {many|concurrent} requests",
     ]),
-    "--rate": (["a second"], [
+    "--rate": (["per second"], [
         "send {5|10|a number of|a fixed number of} requests {a|per} second {to a server|in a load test|with bench serve}",
         "{measure|load test} a server at {a given|a fixed|a certain} rate",
         "simulate users who do not wait for each other",
@@ -661,7 +783,7 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "send {1000|10000|more} requests {in all |}{with bench serve|in a load test|to measure a server}",
         "make {a load test|bench serve} longer by {more|the number of} requests",
     ]),
-    "--duration": (["so long"], [
+    "--duration": (["for this time"], [
         "{run|make} {a load test|bench serve} for {5 minutes|two minutes|an hour|a given time}",
         "{set|limit} {the time of|how long} {a load test|bench serve}{ runs|}",
         "load test a server for {30 seconds|some time|10 minutes}",
@@ -682,7 +804,7 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "send requests {as|like} in a trace of {Azure|Mooncake|a real server}",
         "{load test|measure} a server with {a trace|real arrivals and lengths}",
     ]),
-    "--timeout": (["give", "gives up"], [
+    "--timeout": (["abandons"], [
         "give up requests that {do not end|take too long|hang} in {bench serve|a load test}",
         "set {a|the} timeout {of requests in|for|in} {bench serve|a load test}",
         "stop waiting for {slow|stuck} requests {in|during} a load test",
@@ -692,22 +814,22 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "get {JSON|a JSON file} from bench serve",
         "make bench serve {write|output} JSON",
     ]),
-    "--svg": (["draw"], [
+    "--svg": (["plots"], [
         "{draw|plot|get|make} a {picture|plot|chart|graph|diagram} of {a load test|the latencies|latencies|throughput}",
         "{see|visualise|plot} latencies and throughput over time",
         "have bench serve {draw|plot|make} {a picture|a chart|an SVG file}",
     ]),
-    "--slo": (["keep these times"], [
+    "--slo": (["meet these latencies"], [
         "measure {the goodput|goodput} {of a server|}",
         "count the answers {within|that keep} {an SLO|an objective|a service level objective|a latency target}",
         "{set|give} {an objective|a target} for {latencies|the first token} in {bench serve|a load test}",
     ]),
-    "--prompt-tokens": (["prompts have"], [
+    "--prompt-tokens": (["tokens in a prompt"], [
         "set {the length of prompts|how long prompts are} in {bench serve|a load test}",
         "send prompts of {random|mixed|different|a given} {lengths|length} to a server {to measure it|in a load test}",
         "{use|have} {longer|uniform|lognormal} prompts in {bench serve|a load test}",
     ]),
-    "--answer-tokens": (["answers have"], [
+    "--answer-tokens": (["most tokens in an answer"], [
         "set {the length of answers|how long answers are} in {bench serve|a load test}",
         "ask for answers of {random|mixed|different|a given} {lengths|length} in {bench serve|a load test}",
         "{use|have} {longer|shorter} answers in {bench serve|a load test}",
@@ -717,7 +839,7 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{have|let} prompts {in a load test |of bench serve |}begin with the same tokens",
         "simulate a common system prompt in {bench serve|a load test}",
     ]),
-    "--prefixes": (["beginnings"], [
+    "--prefixes": (["shared prefixes"], [
         "use {several|4|a number of|different} shared {prefixes|beginnings} in {bench serve|a load test}",
         "set how many {shared |common |}{beginnings|prefixes} there are in {bench serve|a load test}",
         "simulate several system prompts in {bench serve|a load test}",
@@ -741,22 +863,22 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
 }  # fmt: skip
 
 TOP: dict[str, tuple[list[str], list[str]]] = {
-    "--interval": (["how often"], [
+    "--interval": (["between updates"], [
         "{change|set|choose} how often top {reads|looks|refreshes|updates}",
         "have top {refresh|update|look} {every 5 seconds|less often|more often|slower|faster}",
         "set the {interval|pace} of top",
     ]),
-    "--once": (["one view"], [
+    "--once": (["one interval"], [
         "{print|get} one view of {top|a server} {and end|as plain text|}",
         "{use|run} top in a {script|cron job|log}",
         "have top {end after one view|not stay open|print once}",
     ]),
-    "--json": (["for every interval"], [
+    "--json": (["each interval"], [
         "get {the numbers|what top shows|the output} of top as JSON",
         "make top {write|print|output} JSON",
         "{read|process} {the numbers of top|what top shows} in a {script|program}",
     ]),
-    "--api-key": (["asks for one"], [
+    "--api-key": (["api key"], [
         "{use|give|send} {a key|an API key} {with|in|for} top",
         "watch a server that {asks for|needs|wants} {a key|an API key} with top",
         "let top {use|send} a key",
@@ -769,7 +891,7 @@ SYNTH: dict[str, tuple[list[str], list[str]]] = {
         "choose the random weights {of|in} {synth|a synthetic model}",
         "set the seed of {synth|a synthetic model}",
     ]),
-    "--force": (["replaces"], [
+    "--force": (["existing file"], [
         "{overwrite|replace} {the file|an existing file|the output} {of|with} synth",
         "make synth {replace|overwrite} {a file|its output}",
         "write a synthetic model over an {old|existing} {file|one}",
@@ -777,7 +899,7 @@ SYNTH: dict[str, tuple[list[str], list[str]]] = {
 }  # fmt: skip
 
 DOCTOR: dict[str, tuple[list[str], list[str]]] = {
-    "--device": (["which device to check", "check"], [
+    "--device": (["device to check"], [
         "check only {one|the second|a certain} {GPU|device} with doctor",
         "have doctor check {the CPU alone|the GPU alone|one device|cuda:1}",
         "choose what doctor {checks|looks at}",
@@ -787,10 +909,16 @@ DOCTOR: dict[str, tuple[list[str], list[str]]] = {
         "make doctor {write|print|output} JSON",
         "read {doctor's checks|what doctor finds} in a {script|program}",
     ]),
+    "--tune": (["fastest"], [
+        "{tune|optimise|calibrate} {realizar|the kernels|products} {for|to} {my GPU|this GPU|the GPU}",
+        "{measure|find|choose} the fastest kernels{ of my GPU| of the GPU|}",
+        "{make|have} {the GPU|products of weights} faster by {measuring|tuning}",
+        "{use|make|get} {measured|tuned} {kernels|choices of kernels}{ instead of estimates|}",
+    ]),
 }  # fmt: skip
 
 VERSION: dict[str, tuple[list[str], list[str]]] = {
-    "--verbose": (["built from"], [
+    "--verbose": (["how the program was built"], [
         "see what realizar was built from",
         "{see|find out} {which|what} {kernels|CPU kernels|instructions} {realizar|it} {uses|computes with}{ on this machine|}",
         "get {details|more details} {about|of} the version",
@@ -798,8 +926,148 @@ VERSION: dict[str, tuple[list[str], list[str]]] = {
     ]),
 }  # fmt: skip
 
+RUN_AND_SERVE: dict[str, tuple[list[str], list[str]]] = {
+    "--speculative": (["speculative decoding"], [
+        "{turn on|use|enable|switch on} speculative decoding{ on a GPU|}",
+        "{turn off|avoid|disable|switch off} speculative decoding",
+        "{propose|guess|check} several tokens in one step",
+        "make {edits of a text|answers that repeat the prompt|the rewriting of code} faster",
+        "{choose|set|change} {who proposes tokens|how tokens are proposed|the speculative mode}",
+        "{use|set} suffix {decoding|proposals}",
+        "{use|set|choose|name} a draft model",
+        "have a {small|smaller|faster} model propose {the |}tokens",
+    ]),
+    "--speculative-tokens": (["tokens to propose"], [
+        "{set|limit|change|fix} how many tokens {are proposed|speculative decoding proposes}{ in a step|}",
+        "propose {more|fewer|8|4} tokens in {each|a} step",
+        "{set|change} the {number|length} of {proposals|proposed tokens|draft tokens}",
+        "{tune|control} the length of {proposals|speculation}",
+    ]),
+    "--pull": (["not on this machine"], [
+        "{run|serve} a model {that I have not pulled yet|that is not here yet|and download it first}",
+        "{download|pull|fetch} {the|a} model {when|as} {I run it|it starts|the server starts}",
+        "{start|run|serve} a model from {Hugging Face|the hub|Ollama's registry} in one {go|command|step}",
+        "{pull|fetch} {a missing model|what is missing} {by itself|automatically}",
+    ]),
+}  # fmt: skip
+
+STRUCTURED: dict[str, tuple[list[str], list[str]]] = {
+    "--json-schema": (["json schema"], [
+        "{get|force|have} {an answer|answers|output} {that fits|by|in} a JSON Schema",
+        "{use|enforce|apply} {a JSON schema|a schema|structured output}{ in the terminal| with run|}",
+        "{make|force} {the model|it} {write|give|answer in} {valid JSON|JSON of a given form|JSON with certain fields}",
+        "{hold|constrain|restrict} {the answer|the text} to {a schema|JSON}",
+        "{check|test|see} whether a {JSON Schema|schema} can be enforced",
+    ]),
+    "--regex": (["regular expression"], [
+        "{get|force|have} {an answer|output} that matches a {regular expression|regex|pattern}",
+        "{use|enforce|apply} a {regular expression|regex}",
+        "{hold|constrain|restrict} {the answer|the text} to a {pattern|regular expression|regex}",
+        "{make|force} {the model|it} {to answer|answer} {only digits|yes or no|with a date|with a number}",
+        "{check|test} a regular expression for answers",
+    ]),
+    "--grammar": (["grammar"], [
+        "{use|enforce|apply} a {grammar|GBNF grammar|GBNF file|Lark grammar}",
+        "{hold|constrain|restrict} {the answer|the text} {to|by} a grammar",
+        "{make|force} {the model|it} {follow|to follow|keep to} a {grammar|syntax}",
+        "{check|test} a {GBNF|Lark|llama.cpp} grammar",
+        "{use|give} a {.gbnf|GBNF|Lark} file",
+    ]),
+}  # fmt: skip
+
+WHITE_SPACE: dict[str, tuple[list[str], list[str]]] = {
+    "--json-whitespace": (["white space"], [
+        "{get|have|write} {compact|dense|minified} JSON{ in answers| from the model|}",
+        "{leave out|avoid|set|choose} {the |}{white space|spaces|indentation} in JSON{ answers|}",
+        "{allow|let} the model {to write|write} any white space in JSON",
+        "save tokens {with|by} JSON without spaces",
+    ]),
+}  # fmt: skip
+
+PULL: dict[str, tuple[list[str], list[str]]] = {
+    "--revision": (["branch, tag or commit"], [
+        "pull {a certain|another|an older} {revision|version|commit|branch|tag} of a {repository|model}",
+        "{pin|fix|choose} the {revision|commit|version} of a {model|repository}{ that I pull|}",
+        "{download|pull} a model from a {branch|tag|commit}",
+    ]),
+    "--quiet": (["no progress"], [
+        "{hide|turn off|silence} the progress {of a pull|of pull|of a download}",
+        "pull {quietly|in silence|without progress}",
+        "have pull {write|print} the path alone",
+    ]),
+    "--json": (["progress"], [
+        "get the progress of {pull|a pull|a download} as JSON",
+        "make pull {write|print|output} JSON",
+        "{read|follow} a {pull|download} in a {script|program}",
+    ]),
+    "--connections": (["parallel connections"], [
+        "{pull|download} with {more|fewer|4|one} {parallel |}connections",
+        "{make|have} {a pull|a download} {faster|slower} {by|with} {more|fewer} connections",
+        "set {how many|the number of} connections {pull opens|of a pull|of pull}",
+    ]),
+}  # fmt: skip
+
+LIST: dict[str, tuple[list[str], list[str]]] = {
+    "--json": (["each model"], [
+        "get the {list of models|models on this machine} as JSON",
+        "make {realizar |}list {write|print|output} JSON",
+        "read the list of models in a {script|program}",
+    ]),
+}  # fmt: skip
+
+SHOW: dict[str, tuple[list[str], list[str]]] = {
+    "--json": (["json object"], [
+        "get {what is known of a model|the description of a pulled model|the output of show} as JSON",
+        "make {realizar |}show {write|print|output} JSON",
+        "read {the output of show|a model's digests} in a {script|program}",
+    ]),
+}  # fmt: skip
+
+RM: dict[str, tuple[list[str], list[str]]] = {
+    "--yes": (["without asking"], [
+        "remove a model without {being asked|a question|confirming}",
+        "{use|run} rm in a {script|cron job}",
+        "{keep|stop} rm from asking",
+        "{confirm|say yes to} {rm|the question of rm}{ in advance|}",
+    ]),
+}  # fmt: skip
+
+GC: dict[str, tuple[list[str], list[str]]] = {
+    "--dry-run": (["would be removed"], [
+        "{see|list|know} what gc {would remove|removes}{ before it does|}",
+        "{try|run} gc without removing {anything|files}",
+        "{check|preview} {gc|what gc does}",
+    ]),
+    "--json": (["each file"], [
+        "get {what gc removes|the files that gc removes} as JSON",
+        "make gc {write|print|output} JSON",
+        "read {the output of gc|what gc removed} in a {script|program}",
+    ]),
+}  # fmt: skip
+
+GRAMMAR: dict[str, tuple[list[str], list[str]]] = {
+    "--check": (["fits"], [
+        "{check|see|test} whether {a text|an answer|some JSON} fits {a schema|a grammar|a regular expression}",
+        "{find|see} where a text {fails|breaks the grammar|does not fit}",
+        "{test|validate} {JSON|a text} {against|with} a {JSON Schema|schema|grammar}",
+        "give {realizar |}grammar a text to check",
+    ]),
+    "--json": (["json object"], [
+        "get the {verdict|result} of {realizar |}grammar as JSON",
+        "make {realizar |}grammar {write|print|output} JSON",
+        "read {the result of grammar|the verdict of a check} in a {script|program}",
+    ]),
+    "--exact": (["order of the schema"], [
+        "check JSON {exactly |}{as answers are constrained|as the model writes it}",
+        "check {the order of properties|white space|order and white space} of JSON, too",
+        "{make|be} {a check|the check} of JSON {strict|exact}",
+    ]),
+}  # fmt: skip
+
 PHRASES = {
-    "run": RUN, "model": MODEL, "serve": SERVE, "inspect": INSPECT, "tokenize": TOKENIZE, "template": TEMPLATE,
+    "run": RUN, "model": MODEL, "checks": CHECKS, "run and serve": RUN_AND_SERVE, "structured": STRUCTURED, "white space": WHITE_SPACE,
+    "serve": SERVE, "inspect": INSPECT, "pull": PULL, "list": LIST, "show": SHOW, "rm": RM, "gc": GC,
+    "tokenize": TOKENIZE, "template": TEMPLATE, "grammar": GRAMMAR,
     "logits": LOGITS, "eval": EVAL, "bench model": BENCH, "bench serve": BENCH_SERVE, "top": TOP, "synth": SYNTH,
     "doctor": DOCTOR, "version": VERSION,
 }  # fmt: skip

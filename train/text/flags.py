@@ -10,23 +10,31 @@ from .frames import FRAMES
 from .grammar import fill, held_pair, literal, pick, split
 from .noise import noisy
 
-# The commands that share the flags of "model" in flag_phrases.
-MODEL_COMMANDS = ["run", "serve", "logits", "eval", "bench model"]
+# The commands that share the flags of a scope of flag_phrases. Other scopes are commands.
+SHARED_BY = {
+    "model": ["run", "serve", "logits", "eval", "bench model"],
+    "checks": ["run", "serve", "logits", "eval"],
+    "run and serve": ["run", "serve"],
+    "structured": ["run", "grammar"],
+    "white space": ["run", "serve", "grammar"],
+}
 
 # Flags that mean different things in different commands.
-_SHARED = ("--json", "--seed", "--verbose")
+_SHARED = ("--json", "--seed", "--verbose", "--tools", "--api-key")
 
 _KIND = {
     "N": "a whole number", "K": "a whole number", "T": "a number from 0 on", "P": "a number from 0 to 1", "R": "a number",
-    "SIZE": "a size such as 8GiB", "TIME": "a time", "D": "a time such as 30s or 5m", "FILE": "the name of a file",
+    "SIZE": "a size such as 8GiB", "TIME": "a time such as 30s or 10m", "D": "a time such as 30s or 5m", "FILE": "the name of a file",
     "TEXT": "a text", "NAME": "a name", "ADDRESS": "an address such as 0.0.0.0", "ORIGIN": "an origin such as https://example.org, or *",
     "URL": "an address such as http://localhost:4318", "FILE.json": "the name of a JSON file, or - for standard input",
     "FILE.safetensors": "the name of a safetensors file", "MODEL": "another model", "KEY": "a key",
-    "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16",
+    "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16", "P,...": "numbers from 0 to 1 separated by commas, such as 0,0.7",
     "LENGTHS": "a number, or uniform:64:256 or lognormal:200:0.8", "JSON": "a JSON object",
-    "auto|f32": "auto or f32", "auto|cpu|cuda": "auto, cpu or cuda, or cuda:1 for the GPU with the number 1",
+    "auto|f32|f8": "auto, f32 or f8", "auto|cpu|cuda": "auto, cpu or cuda, or cuda:1 for the GPU with the number 1",
     "auto|f16|q8|f8|f32": "auto, f16, q8, f8 or f32", "SIZE|FRACTION": "a size such as 16GiB, or a part of the GPU's memory such as 0.5", "auto|always|never": "auto, always or never",
-    "text|json|none": "text, json or none", "chat|completions": "chat or completions",
+    "text|json|none": "text, json or none", "chat|completions": "chat or completions", "PROPOSER": "auto, off, suffix or draft=MODEL", "HOST:PORT": "an address and a port such as 10.0.0.7:8080", "KIND": "natural, compact or any",
+    "PATTERN": "a regular expression", "FILE|FOLDER|store": "a YAML file, a folder, or store", "REVISION": "a branch, a tag or a commit", "HOST": "a host such as localhost:5000",
+    "SWEEP": "concurrency or rate, or a range such as rate:2:32", "X": "a number", "TIMES": "latencies such as ttft=500ms,itl=50ms",
 }  # fmt: skip
 
 
@@ -44,16 +52,17 @@ def _spell(flag: str, about: dict) -> str:
 
 def _topics(scope: str, flag: str, about: dict) -> list[str]:
     word = flag[2:]
-    shared = flag in _SHARED
+    # A name alone stands for the flag of the first scope that has it.
+    shared = flag in _SHARED or scope != next(s for s, rows in PHRASES.items() if flag in rows)
     topics = []
     if not shared:
         topics += [flag, f"`{flag}`", f"the {{flag|option}} {flag}", f"the {flag} {{flag|option|switch}}", flag]
-        if "-" in word or scope in ("model", "serve"):
+        if "-" in word or scope in SHARED_BY or scope == "serve":
             topics.append(f"the flag {word}")
+    command = {"bench model": "bench"}.get(scope, scope if scope not in SHARED_BY else "run")
     if "short" in about and not (word == "verbose"):
-        topics.append(f"{about['short']} {{in|of}} {{realizar |}}{'bench' if scope == 'bench model' else scope}")
-    command = {"model": "run", "bench model": "bench"}.get(scope, scope)
-    if scope != "model":
+        topics.append(f"{about['short']} {{in|of}} {{realizar |}}{command}")
+    if scope not in SHARED_BY:
         topics += [f"{flag} {{in|of}} {{realizar |}}{command}", f"realizar {command} {flag}", f"{flag} of the command {command}"]
     if shared and scope == "run":
         topics += [f"{flag} when I run a model", f"{flag} for an answer"]
@@ -62,13 +71,15 @@ def _topics(scope: str, flag: str, about: dict) -> list[str]:
 
 def _facts() -> list[Fact]:
     facts = []
+    phrased = {(command, flag) for scope, rows in PHRASES.items() for command in SHARED_BY.get(scope, [scope]) for flag in rows}
+    phrased_once = {f for scope in SHARED_BY for f in PHRASES[scope]}
+    missing = {(c, f) for c in names.COMMANDS for f in names.flags_of(c) if (c, f) not in phrased and f not in phrased_once}
+    if missing:
+        raise names.UnknownName(f"no phrases for {sorted(missing)}")
     for scope, rows in PHRASES.items():
-        commands = MODEL_COMMANDS if scope == "model" else [scope]
+        commands = SHARED_BY.get(scope, [scope])
         head = commands[0]
         known = names.COMMANDS[head]["flags"]
-        missing = {f for f in known if f not in rows and f not in PHRASES["model"] and scope != "model"}
-        if missing:
-            raise names.UnknownName(f"no phrases for {missing} of {scope}")
         for flag, (keys, goals) in rows.items():
             about = known[flag]
             spell, meaning = _spell(flag, about), literal(about["meaning"])
@@ -79,19 +90,19 @@ def _facts() -> list[Fact]:
             must = [flag_marks(flag)]
             if scope == "run":
                 by = f"{{Use|Add}} `{spell}`: it {meaning}."
-            elif scope == "model":
+            elif scope in SHARED_BY:
                 by = f"{{Use|Add}} `{spell}`: it {meaning}."
             else:
                 by = f"Use `{spell}` of {named}: it {meaning}."
                 if len(names.commands_with(flag)) > 1:  # else the flag says which command
                     must.append(named[1:-1])
-            weight = 1.5 if scope in ("run", "serve", "model") else 1.0
+            weight = 1.5 if scope in ("run", "serve") or scope in SHARED_BY else 1.0
             facts.append(Fact(
                 f"{scope} {flag} how", [f"{by} For example: `{example}`", f"{by}\n\n`{example}`"], must, goals=goals,
                 goal_frames="do flag", flag=flag, command=head, weight=weight * 1.6,
             ))  # fmt: skip
             what = [f"`{spell}` {meaning}.", f"`{spell}` {meaning}. For example: `{example}`"]
-            if scope != "model" and (scope != "run" or flag in _SHARED):
+            if scope not in SHARED_BY and (scope != "run" or flag in _SHARED):
                 what = [f"In {named}, {w}" for w in what]
             topics = _topics(scope, flag, about)
             facts.append(Fact(
@@ -105,7 +116,7 @@ def _facts() -> list[Fact]:
             if about["default"]:
                 facts.append(_default(scope, flag, about, topics))
             facts.append(_values(scope, flag, about, topics))
-    for flag in sorted(names.ALL_FLAGS - {"--help"}):
+    for flag in sorted(names.ALL_FLAGS - names.GLOBAL_FLAGS):
         having = names.commands_with(flag)
         text = having[0] if len(having) == 1 else ", ".join(having[:-1]) + " and " + having[-1]
         plural = "the command" if len(having) == 1 else "the commands"
@@ -123,7 +134,7 @@ def _command_marks(command: str):
 
 def _default(scope: str, flag: str, about: dict, topics: list[str]) -> Fact:
     default = literal(about["default"])
-    says = [f"The default of `{flag}` is {default}.", f"Without `{flag}` it is {default}."]
+    says = [f"The default of `{flag}` is {default}.", f"Without `{flag}` the default holds: {default}."]
     must = [about["default"]]
     if about["default"] == "off":
         says = [f"`{flag}` is a switch: it is off unless you give it.", f"`{flag}` is off by default."]
@@ -136,7 +147,7 @@ def _default(scope: str, flag: str, about: dict, topics: list[str]) -> Fact:
         must = [["no default", "none"]]
     return Fact(
         f"{scope} {flag} default", says, must, topics=topics, topic_frames="default", flag=flag,
-        command="run" if scope == "model" else scope, weight=0.6,
+        command=SHARED_BY.get(scope, [scope])[0], weight=0.6,
     )  # fmt: skip
 
 
@@ -148,14 +159,16 @@ def _values(scope: str, flag: str, about: dict, topics: list[str]) -> Fact:
         kind = _KIND[value]
         if flag == "--now":
             kind = "a time such as 2025-06-15T12:34:56"
-        elif value == "TIME":
-            kind = "a time such as 30s or 10m"
-        elif value == "FILE" and flag in ("--ids", "--json"):
-            kind = "the name of a file, or - for standard " + ("input" if flag == "--ids" else "output")
+        elif value == "FILE" and flag in ("--ids", "--json", "--text"):
+            kind = "the name of a file, or - for standard " + ("output" if flag == "--json" else "input")
+        elif value == "TEXT" and flag in ("--check", "--parse"):
+            kind = "a text, or - for standard input"
+        elif flag == "--allow-host":
+            kind = "a name, or *"
         says, must = [f"`{flag}` takes {literal(kind)}."], [kind]
     return Fact(
         f"{scope} {flag} values", says, must, topics=topics, topic_frames="values", flag=flag,
-        command="run" if scope == "model" else scope, weight=0.5,
+        command=SHARED_BY.get(scope, [scope])[0], weight=0.5,
     )  # fmt: skip
 
 
@@ -163,43 +176,53 @@ def _general() -> list[Fact]:
     flag, option = "{flag|option|switch}", "{flags|options}"
     return [
         Fact("json everywhere", [
-            "`--json` writes results as JSON. run, inspect, eval, bench, bench serve, top and doctor have it; in bench serve it takes the name of a file.",
+            "`--json` writes results as JSON. run, inspect, list, show, eval, bench, top, doctor and others have it; in bench serve it takes the name of a file.",
         ], ["inspect", "doctor"], topics=["--json", "`--json`", "the flag --json", "the --json flag"], topic_frames="what does", flag="--json", command="run"),
         Fact("seed everywhere", [
-            "`--seed N` makes what is random repeatable: in run the same seed chooses the same tokens, in bench serve it sends the same requests, and in synth it chooses the weights.",
+            "`--seed N` makes what is random repeatable: in run the same seed gives the same answer, in bench serve it sends the same requests, and in synth it chooses the weights.",
         ], ["same"], topics=["--seed", "`--seed`", "the flag --seed", "the --seed flag"], topic_frames="what does", flag="--seed", command="run"),
         Fact("verbose everywhere", [
-            "`--verbose` says more: in run how long the answer took, and in version what the program was built from.",
-        ], ["how long"], topics=["--verbose", "`--verbose`", "the flag --verbose", "-v"], topic_frames="what does", flag="--verbose", command="run"),
+            "`--verbose` says more: in run the timings and the seed, and in version how the program was built.",
+        ], ["timings"], topics=["--verbose", "`--verbose`", "the flag --verbose", "-v"], topic_frames="what does", flag="--verbose", command="run"),
         Fact("help flag", [
-            "`--help`, or `-h` for short, shows what a command does and its flags: `realizar run --help`",
-            "Every command has `--help`, which explains it with examples: `realizar serve --help`",
-        ], [["--help", "realizar help"]], asks=[
+            "`--help`, or `-h` for short, shows what a command does and its common flags; `--help-all` shows all flags: `realizar run --help`",
+            "Every command has `--help`, with examples and the common flags, and `--help-all`, with all of them: `realizar serve --help-all`",
+        ], ["--help", "--help-all"], asks=[
             f"where {{do|can}} I find all {option}?", f"how do I see {{the|all}} {option} {{of a command|there are|}}?", "is there a {help|manual|man page}?",
             f"list {{all |the |}}{option}{{ of a command|}}", "how do I get help {on a command|for a command|}?", "what does --help do?",
             "what is -h?", f"which {option} are there?", f"what {option} does {{a|the}} command have?", "show me the help",
             "where is the documentation of the {commands|flags}?", f"I don't know the {option}.", "help for a command", "how do I learn more about a command?",
         ], ),
+        Fact("help-all flag", [
+            "`--help-all` shows all flags of a command and more help; `--help` shows the common ones: `realizar serve --help-all`",
+        ], ["--help-all", "all flags"], topics=["--help-all", "`--help-all`", "the flag --help-all"], topic_frames="what does", asks=[
+            f"where are the other {option}?", f"--help does not show all {option}", f"how do I see {{all|every one of the|the rare|the other}} {option} of a command?", "what is the difference between --help and --help-all?",
+            f"the {flag} is not in --help", "is there more help?", "longer help?", "--help or --help-all?", f"where is the full list of {option}?",
+        ]),
         Fact("short flags", [
-            "The short flags are `-h` for `--help`, `-v` for `--verbose` in run, `-p`, `-n`, `-d` and `-r` in bench, and `-c` and `-n` in bench serve.",
+            "The short flags are `-h` for `--help`, `-n` for tokens, `-c` for the context, `-t` for threads, `-s` for the seed, `-v` for `--verbose`, `-p`, `-d` and `-r` in bench, and `-c` and `-n` in bench serve for running requests and requests.",
         ], ["-h", "-v"], asks=[
             f"{{which|what}} short {option} are there?", f"are there {{short|one-letter|abbreviated}} {option}?", "short forms of flags?",
             f"do the {option} have short forms?", "is there a shorter way to write flags?", "list the short flags",
         ]),
         Fact("flag n short", [
-            "In `realizar bench`, `-n` is short for `--tokens`; in `realizar bench serve` it is short for `--requests`.",
-        ], ["--tokens", "--requests"], topics=["-n", "the short flag -n", "`-n`"], topic_frames="what does"),
-        Fact("flag p short", ["In `realizar bench`, `-p` is short for `--prompt`: the tokens of the prompt whose reading is measured."], ["--prompt"],
+            "In `realizar run`, `-n` is short for `--max-tokens`; in `realizar bench` for `--tokens`, and in `realizar bench serve` for `--requests`.",
+        ], ["--max-tokens", "--tokens", "--requests"], topics=["-n", "the short flag -n", "`-n`"], topic_frames="what does"),
+        Fact("flag p short", ["In `realizar bench`, `-p` is short for `--prompt`: the prompt tokens of the prefill test."], ["--prompt"],
              topics=["-p", "the short flag -p", "`-p`"], topic_frames="what does"),
-        Fact("flag d short", ["In `realizar bench`, `-d` is short for `--depth`: the tokens that a sequence holds before its choosing is measured."], ["--depth"],
+        Fact("flag d short", ["In `realizar bench`, `-d` is short for `--depth`: the tokens in the context before the decode test."], ["--depth"],
              topics=["-d", "the short flag -d", "`-d`"], topic_frames="what does"),
-        Fact("flag r short", ["In `realizar bench`, `-r` is short for `--runs`: how many runs each test has."], ["--runs"],
+        Fact("flag r short", ["In `realizar bench`, `-r` is short for `--runs`: the measured runs of each test."], ["--runs"],
              topics=["-r", "the short flag -r", "`-r`"], topic_frames="what does"),
-        Fact("flag c short", ["In `realizar bench serve`, `-c` is short for `--concurrency`: how many requests are kept under way."], ["--concurrency"],
+        Fact("flag c short", ["`-c` is short for `--context`; in `realizar bench serve` it is short for `--concurrency`, the number of running requests."], ["--context", "--concurrency"],
              topics=["-c", "the short flag -c", "`-c`"], topic_frames="what does"),
+        Fact("flag s short", ["`-s` is short for `--seed` in `realizar run`."], ["--seed"], topics=["-s", "the short flag -s", "`-s`"], topic_frames="what does"),
+        Fact("flag t short", ["`-t` is short for `--threads`: the number of compute threads."], ["--threads"], topics=["-t", "the short flag -t", "`-t`"], topic_frames="what does"),
+        Fact("flag y short", ["In `realizar rm`, `-y` is short for `--yes`: it removes without asking."], ["--yes"], topics=["-y", "the short flag -y", "`-y`"], topic_frames="what does"),
+        Fact("flag q short", ["In `realizar pull`, `-q` is short for `--quiet`: it shows no progress."], ["--quiet"], topics=["-q", "the short flag -q", "`-q`"], topic_frames="what does"),
         Fact("unknown flag error", [
-            "That flag is not one of the command's. `realizar run --help` lists those of run, and every other command has `--help`, too.",
-        ], ["--help"], asks=[
+            "The command has no such flag: `--help-all` behind the command lists those that it has.",
+        ], ["--help-all"], asks=[
             "it says unknown flag{. why?|}", "{I get|there is} the error unknown flag", "error: unknown flag{. what now?|}", "what does unknown flag mean?",
             "realizar: unknown flag", "why is my flag unknown?", "my flag is not {known|accepted}", "unknown flag, what to do?",
         ]),
@@ -210,7 +233,7 @@ def _general() -> list[Fact]:
             f"must the {option} stand {{before|after}} the model?", "in which order do I write flags?",
         ]),
         Fact("several stops", [
-            "Give the flag several times, as in `realizar run model.gguf \"Hello\" --stop END --stop STOP`. `--stop`, `--logit-bias`, `--served-model-name` and `--cors` may be repeated.",
+            "Give the flag several times, as in `realizar run model.gguf \"Hello\" --stop END --stop STOP`. `--stop`, `--logit-bias`, `--served-model-name`, `--cors`, `--allow-host` and `--allow-registry` are repeatable.",
         ], ["--stop"], asks=[
             "can I give a flag {twice|several times|more than once}?", "{which|what} flags may be {repeated|given several times}?", "how do I give {several|two|multiple} stop {strings|texts|sequences}?",
             "more than one stop {string|text|sequence}?", "can there be several {stop strings|values of --stop}?",
@@ -244,13 +267,13 @@ def _has_answer(command: str, flag: str) -> tuple[str, list, list]:
 
 
 _COMMANDS = [c for c in names.COMMANDS if c != "help"]
-_FLAGS = sorted(names.ALL_FLAGS - {"--help"})
+_FLAGS = sorted(names.ALL_FLAGS - names.GLOBAL_FLAGS)
 
 
 def _has_pair(rng: Random) -> tuple[str, str]:
     command = pick(rng, _COMMANDS)
     own = list(names.COMMANDS[command]["flags"])
-    return command, pick(rng, own if rng.random() < 0.5 else _FLAGS)
+    return command, pick(rng, own if own and rng.random() < 0.5 else _FLAGS)
 
 
 def _has_held(command: str, flag: str) -> bool:
@@ -286,7 +309,9 @@ def held_has_flag(rng: Random, count: int) -> list[Exchange]:
 _FOREIGN = {
     "--n-gpu-layers": "--device", "-ngl": "--device", "--gpu-layers": "--device", "--ctx-size": "--context",
     "--n-predict": "--max-tokens", "--max-new-tokens": "--max-tokens", "--num-predict": "--max-tokens",
-    "--cache-type-k": "--kv-cache", "--cache-type-v": "--kv-cache", "--kv-cache-dtype": "--kv-cache",
+    "--cache-type-k": "--kv-cache", "--cache-type-v": "--kv-cache", "--kv-cache-dtype": "--kv-cache", "--grammar-file": "--grammar", "--schema": "--json-schema",
+    "--speculative-config": "--speculative", "--draft-max": "--speculative-tokens", "--num-speculative-tokens": "--speculative-tokens", "--models-dir": "--models",
+    "--guided-json": "--json-schema", "--sleep-idle-seconds": "--keep-alive", "--trusted-hosts": "--allow-host", "--config-file": "--config",
     "--max-model-len": "--context", "--gpu-memory-utilization": "--gpu-memory", "--max-num-seqs": "--parallel",
     "--repeat-penalty": "--repetition-penalty", "--typical": "--typical-p", "--n-threads": "--threads",
     "--system-prompt": "--system", "--alias": "--served-model-name", "--reverse-prompt": "--stop", "--temp": "--temperature",
@@ -296,10 +321,10 @@ _FOREIGN = {
     "--num-threads": "--threads", "--system-message": "--system", "--max-context": "--context", "--gpu": "--device",
 }  # fmt: skip
 _MADE_UP = (
-    "fast slow turbo magic auto-tune best quality level style color colour theme output input format quiet debug dry-run"
-    " save load save-all beam beams width depth-first layers experts adapter lora rope-scale mirostat grammar image audio"
+    "fast slow turbo magic auto-tune best quality level style color colour theme output input format debug simulate"
+    " save load save-all beam beams width depth-first layers experts adapter lora rope-scale mirostat tensor-parallel-size draft-model mmproj image audio"
     " language translate think reasoning budget history resume session user name title retry batch-size train epochs"
-    " learning-rate merge quantize convert download update upgrade proxy cache-dir home config profile email color-mode"
+    " learning-rate merge quantize convert download update upgrade proxy cache-dir home settings split-gpus email color-mode"
 ).split()
 _UNKNOWN_ASKS = [
     "what does <x> do?", "what is <x>?", "explain <x>", "how do I use <x>?", "is there a flag <x>?", "does realizar have <x>?",
@@ -324,8 +349,8 @@ def unknown_flag(rng: Random) -> Exchange:
         if foreign in names.ALL_FLAGS:
             foreign += "er"
         answer = pick(rng, (
-            "realizar has no such flag. `realizar run --help` lists those of run.",
-            "There is no such flag. Each command lists its flags with `--help`.",
+            "realizar has no such flag. `realizar run --help-all` lists those of run.",
+            "There is no such flag. Each command lists its flags with `--help-all`.",
         ))  # fmt: skip
     # Half of the frames are those of the flags that there are, so that no frame says which it is.
     frames = _UNKNOWN_ASKS if rng.random() < 0.5 else FRAMES[pick(rng, ("what does", "default", "example", "values", "where"))][0]

@@ -11,7 +11,7 @@ COMMANDS: dict[str, dict] = KNOWLEDGE["commands"]
 _PROSE = frozenset(
     "is has does can runs reads needs makes takes opens and or in on as with for from of to was will should itself"
     " also never keeps gives uses writes knows computes loads maps says answers serves listens sends stops refuses"
-    " supports asks finds shares finishes chooses works would must at by had speaks wants puts cannot comes a downloads the measures checks compares prints this fast do just freely alone works like best behind".split()
+    " supports asks finds shares finishes chooses works would must at by had speaks wants puts cannot comes a the measures checks compares prints does not fetches keeps then this fast do just freely alone works like best behind".split()
 )
 
 _FLAG = re.compile(r"(?<![\w-])--[a-zA-Z][\w-]*")
@@ -19,7 +19,8 @@ _SHORT = re.compile(r"(?<=\s)-[a-zA-Z](?=\s|$)")
 _AFTER = re.compile(r"\brealizar ((?:bench serve|bench model|[a-z][\w-]*))")
 _LINE = re.compile(r"\brealizar (bench serve|bench model|[a-z]+)([^\n`|]*)")
 
-ALL_FLAGS = frozenset(f for c in COMMANDS.values() for f in c["flags"]) | frozenset(KNOWLEDGE["global_flags"])
+GLOBAL_FLAGS = frozenset(KNOWLEDGE["global_flags"])  # of every command
+ALL_FLAGS = frozenset(f for c in COMMANDS.values() for f in c["flags"]) | GLOBAL_FLAGS
 HEADS = frozenset(COMMANDS) | {"bench"}
 
 
@@ -51,7 +52,7 @@ def check(text: str) -> None:
             continue
         known = flags_of(command)
         for flag in _FLAG.findall(rest):
-            if flag not in known and flag != "--help":
+            if flag not in known and flag not in GLOBAL_FLAGS:
                 raise UnknownName(f"realizar {command} has no flag {flag}: {text!r}")
         shorts = {f.get("short") for f in known.values()}
         for flag in _SHORT.findall(rest):

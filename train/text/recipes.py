@@ -10,7 +10,7 @@ from .pools import made_up
 
 _MODELS = (
     "model.gguf", "./Qwen3-0.6B", "llama-3.2-1b-Q4_K_M.gguf", "qwen2.5-1.5b.gguf", "mistral-7b-Q8_0.gguf", "small.gguf", "./llama-3.1-8b",
-    "my-model.gguf", "demo", "qwen3-8b-Q4_K_M.gguf", "./models/tiny", "chat.gguf", "8b.gguf", "model.safetensors", "./Qwen3-8B", "test.gguf",
+    "my-model.gguf", "hf:org/repo:Q4_K_M", "hf:Qwen/Qwen3-0.6B-GGUF:Q8_0", "ollama:llama3.2:1b", "demo", "qwen3-8b-Q4_K_M.gguf", "./models/tiny", "chat.gguf", "8b.gguf", "model.safetensors", "./Qwen3-8B", "test.gguf",
 )  # fmt: skip
 _PROMPTS = (
     "Hello", "Why is the sky blue?", "Tell me a story.", "Name a colour.", "What is a token?", "Write a poem.", "Say hello in French.",
@@ -54,8 +54,12 @@ _RUN = {
     "--repetition-penalty": (["a repetition penalty of <v>", "repetition penalty <v>"], "with a repetition penalty of <v>", ("1.1", "1.2", "1.05", "1.3")),
     "--presence-penalty": (["a presence penalty of <v>", "presence penalty <v>"], "with a presence penalty of <v>", ("0.5", "0.3", "1")),
     "--frequency-penalty": (["a frequency penalty of <v>", "frequency penalty <v>"], "with a frequency penalty of <v>", ("0.5", "0.3", "1")),
+    "--json-schema": (["{constrained |}by the {JSON |}schema <v>", "{with |}the schema <v>", "JSON of the schema <v>"], "constrained by the JSON Schema in <v>", ("schema.json", "person.json", "book.json", "list.json")),
+    "--regex": (["matching <v>", "{with |}the regular expression <v>", "{with |}the regex <v>"], "matching the regular expression <v>", ("'[0-9]+'", "'yes-no'", "'[a-z]+'", "'[0-9]{4}'")),
+    "--grammar": (["{constrained |}by the grammar <v>", "{with |}the grammar <v>"], "constrained by the grammar in <v>", ("list.gbnf", "chess.gbnf", "date.lark")),
+    "--tools": (["with the tools in <v>", "{with |}tools from <v>"], "with the tools in <v>", ("tools.json", "functions.json")),
     "--json": (["as JSON", "JSON output", "the output in JSON", "in JSON"], "as JSON", ("",)),
-    "--verbose": (["with timings", "showing how long it took", "verbose", "and tell me how long it took"], "saying how long it took", ("",)),
+    "--verbose": (["with timings", "showing timings", "verbose", "and tell me how long it took"], "reporting timings and the seed", ("",)),
     "--raw": (["without {the|a} chat template", "raw", "as a raw continuation"], "without the chat template", ("",)),
 }  # fmt: skip
 _MODEL = {
@@ -64,19 +68,26 @@ _MODEL = {
     "--context": (["a context of <v>{ tokens|}", "context <v>", "{with |}room for <v> tokens{ of context|}", "a <v> token context"], "with a context of <v> tokens", ("2048", "4096", "8192", "1024", "16384", "32768")),
     "--kv-cache": (["{a|the} KV cache in <v>", "kv cache <v>", "the cache as <v>"], "with the cache in <v>", ("q8", "f8", "f16", "f32")),
     "--memory": (["at most <v> of memory", "a memory limit of <v>", "no more than <v> of memory", "memory <v>"], "within <v> of memory", ("8GiB", "4GiB", "2GiB", "16GiB", "32GiB")),
-    "--gpu-memory": (["at most <v> of {GPU memory|VRAM|the GPU's memory}", "GPU memory <v>", "<v> of VRAM"], "within <v> of the GPU's memory", ("8GiB", "16GiB", "24GiB", "40GiB", "0.5", "0.9")),
+    "--gpu-memory": (["at most <v> of {GPU memory|VRAM|the GPU's memory}", "GPU memory <v>", "<v> of VRAM"], "within <v> of GPU memory", ("8GiB", "16GiB", "24GiB", "40GiB", "0.5", "0.9")),
     "--stream-weights": (["stream weights <v>", "{with |}weights streamed <v>"], "with weights streamed <v>", ("always", "never")),
-    "--parallel": (["<v> answers at one time", "<v> in parallel", "up to <v> at once", "parallel <v>"], "with <v> answers at one time", ("4", "8", "16", "32", "64", "128")),
-    "--activations": (["{with |}<v> activations", "activations {in |}<v>"], "with <v> activations", ("f32",)),
-    "--kv-host": (["<v> of host memory for the cache", "<v> of the host's memory for the cache"], "with <v> of the host's memory for the cache", ("4GiB", "8GiB", "16GiB")),
+    "--speculative": (["{with |}speculative decoding <v>", "speculative <v>"], "with speculative decoding <v>", ("off", "suffix", "auto")),
+    "--parallel": (["<v> running requests", "<v> in parallel", "up to <v> at once", "parallel <v>"], "with at most <v> running requests", ("4", "8", "16", "32", "64", "128")),
+    "--activations": (["{with |}<v> activations", "activations {in |}<v>"], "with <v> activations", ("f32", "f8")),
+    "--kv-host": (["<v> of host memory for the cache", "a host cache of <v>"], "with <v> of host memory for the cache", ("4GiB", "8GiB", "16GiB")),
 }  # fmt: skip
 _SERVE = {
     "--port": (["on port <v>", "port <v>", "listening on port <v>"], "on port <v>", ("9000", "80", "3000", "8000", "5000", "8081", "1234", "0", "443", "8888")),
     "--host": (["on {the |}{host |address |}<v>", "listening on <v>", "reachable at <v>"], "at the address <v>", ("0.0.0.0", "192.168.1.5", "10.0.0.7", "127.0.0.1")),
     "--served-model-name": (["under the name <v>", "named <v>", "{called|as} <v>"], "under the name <v>", ("small", "assistant", "gpt-4", "helper", "main", "bot")),
-    "--api-key-file": (["with the keys in <v>", "API keys from <v>", "keys from <v>"], "asking for the keys in <v>", ("keys.txt", "secrets.txt", "/etc/keys")),
+    "--api-key-file": (["with the keys in <v>", "API keys from <v>", "keys from <v>"], "requiring the keys in <v>", ("keys.txt", "secrets.txt", "/etc/keys")),
+    "--ollama-port": (["{and |}Ollama's port <v>", "a second port <v> for Ollama"], "with <v> as a second port for clients of Ollama", ("11434",)),
+    "--keep-alive": (["unloading {idle |}models after <v>", "a keep-alive of <v>"], "unloading idle models after <v>", ("5m", "10m", "30m", "1h")),
+    "--lenient": (["lenient", "ignoring unknown fields"], "ignoring unknown fields", ("",)),
+    "--pull": (["and pull it first", "pulling it first"], "pulling the model first if needed", ("",)),
+    "--no-ui": (["without {the|a} {web |}page", "with no {web |}page"], "without a web page", ("",)),
+    "--first-token-timeout": (["at most <v> to the first token", "a first token timeout of <v>"], "with at most <v> to the first token", ("10s", "30s", "1m")),
     "--max-queue": (["a queue of {at most |}<v>", "at most <v> waiting", "no more than <v> in the queue"], "with a queue of at most <v>", ("100", "10", "50", "500")),
-    "--cors": (["open to pages of <v>", "CORS for <v>"], "open to web pages of <v>", ("https://example.org", "https://app.example.com", "*")),
+    "--cors": (["open to pages of <v>", "CORS for <v>"], "open to scripts of <v>", ("https://example.org", "https://app.example.com", "*")),
     "--log": (["logs as <v>", "a <v> log", "log format <v>"], "with the log as <v>", ("json", "none", "text")),
     "--request-timeout": (["a request timeout of <v>", "requests limited to <v>", "at most <v> per request"], "with at most <v> for a request", ("10m", "1m", "30s", "5m", "2m")),
     "--drain-timeout": (["a drain timeout of <v>", "<v> to drain", "<v> for draining"], "with <v> for draining", ("10s", "1m", "2m", "5s")),
@@ -84,27 +95,29 @@ _SERVE = {
 }  # fmt: skip
 _BENCH = {
     "--prompt": (["a prompt of <v>{ tokens|}", "prompts of <v> tokens"], "with a prompt of <v> tokens", ("256", "1024", "0", "128")),
-    "--tokens": (["choosing <v> tokens", "decoding <v> tokens", "<v> tokens of decoding"], "choosing <v> tokens", ("64", "256", "512", "32")),
+    "--tokens": (["decoding <v> tokens", "<v> tokens of decode"], "decoding <v> tokens", ("64", "256", "512", "32")),
     "--depth": (["after <v> tokens", "at a depth of <v>", "depth <v>"], "after <v> tokens", ("8192", "4096", "1024", "2048")),
     "--runs": (["<v> runs", "repeated <v> times"], "with <v> runs", ("5", "10", "3", "7")),
     "--batch": (["batches of <v>", "batch sizes <v>", "<v> sequences at one time"], "with <v> sequences at one time", ("1,4,16", "8", "1,8", "16", "2,4")),
     "--json": (["as JSON", "JSON output"], "as JSON", ("",)),
 }  # fmt: skip
 _BENCH_SERVE = {
-    "--concurrency": (["{with |}<v> {requests|users} {at once|at one time|under way}", "a concurrency of <v>", "concurrency <v>"], "with <v> requests under way", ("64", "8", "32", "100", "4")),
+    "--concurrency": (["{with |}<v> {requests|users} at once", "<v> running requests", "a concurrency of <v>", "concurrency <v>"], "with <v> running requests", ("64", "8", "32", "100", "4")),
     "--requests": (["<v> requests{ in all|}", "sending <v> requests"], "with <v> requests", ("1000", "500", "10000", "200")),
-    "--rate": (["<v> requests {a|per} second", "a rate of <v>"], "at <v> requests a second", ("5", "10", "2", "20", "50")),
+    "--rate": (["<v> requests {a|per} second", "a rate of <v>"], "at <v> requests per second", ("5", "10", "2", "20", "50")),
     "--duration": (["for <v>", "lasting <v>", "a duration of <v>"], "for <v>", ("2m", "30s", "5m", "10m", "1m")),
     "--prompt-tokens": (["prompts of <v> tokens", "prompt tokens <v>"], "with prompts of <v> tokens", ("256", "512", "uniform:64:256", "lognormal:200:0.8")),
     "--answer-tokens": (["answers of <v> tokens", "answer tokens <v>"], "with answers of <v> tokens", ("128", "64", "256", "uniform:32:128")),
-    "--svg": (["a picture in <v>", "a plot in <v>", "drawing <v>"], "drawing <v>", ("load.svg", "plot.svg", "out.svg")),
+    "--svg": (["a plot in <v>", "plotting <v>", "a picture in <v>"], "with a plot in <v>", ("load.svg", "plot.svg", "out.svg")),
     "--json": (["results in <v>", "JSON in <v>"], "with the results in <v>", ("results.json", "out.json")),
     "--seed": (["seed <v>"], "with the seed <v>", ("7", "42", "1")),
+    "--sweep": (["sweeping <v>", "a sweep of <v>"], "with a sweep of <v>", ("concurrency", "rate")),
+    "--slo": (["an SLO of <v>", "counting answers within <v>"], "counting answers within <v>", ("ttft=500ms", "ttft=500ms,itl=50ms", "e2e=10s")),
     "--model": (["for the model <v>", "asking for model <v>"], "for the model <v>", ("small", "assistant", "main")),
 }  # fmt: skip
 _INSPECT = {
     "--context": (["a context of <v>{ tokens|}", "context <v>"], "for a context of <v> tokens", ("4096", "32768", "8192", "2048")),
-    "--parallel": (["<v> answers at one time", "parallel <v>"], "for <v> answers at one time", ("8", "4", "16", "32")),
+    "--parallel": (["<v> running requests", "parallel <v>"], "for <v> running requests", ("8", "4", "16", "32")),
     "--device": (["on <v>", "for device <v>"], "for <v>", ("cuda", "cpu", "cuda:1")),
     "--kv-cache": (["the cache in <v>", "kv cache <v>"], "with the cache in <v>", ("q8", "f8", "f16", "f32")),
     "--tensors": (["with {the|all} tensors", "listing the tensors"], "listing the tensors", ("",)),
@@ -132,7 +145,7 @@ _KINDS = {
 }  # fmt: skip
 # A phrase that begins so needs no "with".
 _OWN_WORD = (
-    "on ", "with ", "at ", "for ", "as ", "in ", "against ", "compared ", "showing ", "listing ", "after ", "up ", "listening ", "under ", "reachable ",
+    "on ", "with ", "by ", "matching ", "constrained ", "ignoring ", "unloading ", "pulling ", "plotting ", "sweeping ", "counting ", "lenient", "verbose", "at ", "for ", "as ", "in ", "against ", "compared ", "showing ", "listing ", "after ", "up ", "listening ", "under ", "reachable ",
     "named ", "called ", "without ", "using ", "lasting ", "drawing ", "sending ", "asking ", "open ", "stop ", "and ", "repeated ", "choosing ", "decoding ",
 )  # fmt: skip
 _BAG = [k for k, v in _KINDS.items() for _ in range(v[3])]
@@ -153,13 +166,20 @@ _WISH_TRAIN, _WISH_HELD = split(_WISH)
 _EXPLAIN_TRAIN, _EXPLAIN_HELD = split(_EXPLAIN)
 
 
+# Flags that are not given together.
+_APART = (
+    ("--n", "--json"), ("--json-schema", "--regex", "--grammar", "--tools", "--min-tokens"), ("--raw", "--tools"), ("--rate", "--sweep", "--duration", "--requests"),
+    ("--sweep", "--concurrency"),
+)  # fmt: skip
+
+
 def _choose(rng: Random, command: str) -> list[str]:
     known = list(_KINDS[command][0])
     count = pick(rng, (1, 1, 2, 2, 2, 3, 3, 4))
     flags: list[str] = []
     for _ in range(count):
         flag = pick(rng, known)
-        if flag in flags or (flag == "--n" and "--json" in flags):
+        if flag in flags or any(flag in group and other in group for group in _APART for other in flags):
             continue
         flags.append(flag)
     return flags

@@ -33,7 +33,7 @@ _THINGS = "lamp clock book bottle box key coin ring rope map mirror candle baske
 
 _OPENINGS = [
     "{Once upon a time|Long ago|Once|In the old days|Many years ago|One autumn|One winter|A long time ago} {there lived|there was} <a_kind> called <name> <place>.",
-    "<name> was <a_adj> <kind> who lived <place>.", "<Place> lived <a_adj> <kind>. <His> name was <name>.", "<name> the <kind> lived <place>, and nobody knew a more <adj> <kind>.",
+    "<name> was <a_adj> <kind> who lived <place>.", "<Place> lived <a_adj> <kind>. <His> name was <name>.", "<name> the <kind> lived <place>, and all who knew <him> said that <he> was <adj>.",
     "There was once <a_adj> <kind> <place>, and everybody called <him> <name>.", "{Do you know|Have you heard of} <name>, the <adj> <kind> <place>? {Listen.|This is what happened.|Here is the story.}",
     "This is the story of <name>, <a_kind> who lived <place>.", "Nobody <place> was as <adj> as <name> the <kind>.", "When the {days grew short|first snow fell|leaves fell|spring came|summer began}, <a_adj> <kind> named <name> came to live <place>.",
     "<name> was the {smallest|youngest|oldest|quietest|loudest} <kind> <place>.", "Every {morning|evening|night|day}, <name> the <kind> {looked out of the window|walked alone|sat and thought|sang a song} <place>.",
