@@ -40,7 +40,11 @@ func TestStaticImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	upload(t, h.URL+"/v2/empty", base)
-	folder := t.TempDir()
+	folder, err := os.MkdirTemp("", "image") // ko takes the path for a repository's name: no capitals
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // it is in the system's temporary folder
 	cmd := exec.CommandContext(t.Context(), "ko", "build", "--push=false", "--bare", "--sbom=spdx", "--sbom-dir="+folder, "--oci-layout-path="+folder+"/image", "--platform=linux/amd64", "./cmd/realizar")
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "KO_CONFIG_PATH=deploy/image/static", "KO_DEFAULTBASEIMAGE="+strings.TrimPrefix(h.URL, "http://")+"/empty:latest", "KO_DOCKER_REPO=realizar.example")
