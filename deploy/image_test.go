@@ -142,7 +142,7 @@ func extract(t *testing.T, image v1.Image, path string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(f, r); err != nil {
+		if _, err := io.CopyN(f, r, head.Size); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {

@@ -170,7 +170,7 @@ func (c *serveCommand) check() error {
 			return &flagError{flag: "served-model-name", err: errors.New("the name is empty")}
 		}
 	}
-	if err := c.kvEventFlags.validate(c); err != nil {
+	if err := c.validate(c); err != nil {
 		return err
 	}
 	if err := c.validSpeculative(); err != nil {

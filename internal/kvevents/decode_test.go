@@ -82,8 +82,11 @@ type index map[page]string
 func (x index) apply(payload []byte) error {
 	v, rest, err := decode(payload)
 	batch, ok := v.([]any)
-	if err != nil || !ok || len(rest) > 0 || len(batch) != 3 {
-		return fmt.Errorf("a batch is %v, with %d bytes after it (%v)", v, len(rest), err)
+	if err != nil {
+		return err
+	}
+	if !ok || len(rest) > 0 || len(batch) != 3 {
+		return fmt.Errorf("a batch is %v, with %d bytes after it", v, len(rest))
 	}
 	for _, v := range batch[1].([]any) {
 		e := v.([]any)
