@@ -24,10 +24,11 @@ type Format struct {
 	// For blocks:
 	Group   int       // elements that share a factor
 	Bits    int       // bits per code; 0 for formats whose codes index a grid
-	Planes  []Plane   // places of the codes' bits, lowest first; nil if codes have no bits of their own
+	Planes  []Plane   // places of the codes' bits, lowest first; nil if codes have no bits of their own. A GPU has kernels for blocks with planes
 	Offset  int       // subtracted from unsigned codes
 	Signed  bool      // codes are in two's complement
 	Table   []int8    // values of codes; nil: the codes minus Offset
+	E4M3    bool      // codes are numbers in E4M3, as those of F8_E4M3
 	Scale   ScaleForm // form of the block's scale
 	Scales  []int     // byte offsets of the scale and, if there is one, of the minimum
 	Minimum Minimum
@@ -35,8 +36,7 @@ type Format struct {
 	Packing Packing // layout of the groups' factors, for formats with Planes
 
 	// InBytes says that the CPU's products can read activations in 8 bits, where each group's sum
-	// is an exact integer, and that a GPU has kernels for this format. Products with other formats
-	// read floats.
+	// is an exact integer. Products with other formats read floats.
 	InBytes bool
 
 	Narrow DType // llama.cpp's fallback format for rows that are not a whole number of blocks; F16 if none
@@ -164,7 +164,7 @@ var formats = [...]Format{
 	F8_E5M2: {Name: "F8_E5M2", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7c, decode: decodeF8_E5M2},
 	// A float64 from this on is nearer to 2^128 than to the largest float32.
 	F64: {Name: "F64", BlockLen: 1, BlockBytes: 8, GGML: 28, NotFinite: 0x47effffff0000000, decode: decodeF64},
-	F8_E4M3_32: {Name: "F8_E4M3_32", BlockLen: 32, BlockBytes: 36, GGML: -1, Group: 32,
+	F8_E4M3_32: {Name: "F8_E4M3_32", BlockLen: 32, BlockBytes: 36, GGML: -1, Group: 32, Bits: 8, Planes: []Plane{{8, 4, 32}}, E4M3: true,
 		Scale: F32Scale, Scales: []int{0}, Factor: whole, decode: dequantizeF8E4M3, levels: func() []float32 { return f8E4M3Values[:] }},
 
 	I8:   {Name: "I8", BlockLen: 1, BlockBytes: 1, GGML: 24, decode: decodeI8},
@@ -221,7 +221,8 @@ func (d DType) Format() Format {
 	return formats[d]
 }
 
-// Codes sets q [BlockLen] to the values of the block's codes. The format must have Planes.
+// Codes sets q [BlockLen] to the values of the block's codes. The format must have Planes and
+// integers as codes, not E4M3.
 func (f *Format) Codes(q []int8, block []byte) {
 	clear(q)
 	up := 0
@@ -249,7 +250,7 @@ func (f *Format) Codes(q []int8, block []byte) {
 }
 
 // Groups sets scale and low, for each group of a block, to the factor of its codes and the number
-// added to the products. The format must have Planes.
+// added to the products. The format must have Planes, and a scale that is not F32Scale.
 func (f *Format) Groups(scale, low *[16]float32, block []byte) {
 	switch f.Packing { // not a function in the table, because its arguments would escape to the heap
 	case PackedNibblePairs:

@@ -48,8 +48,8 @@ type precision struct {
 // Activations in f16 are divided by 64, so that below 2^-8 the steps are 2^-18; the bound is four
 // half steps. Rows of codes are scaled so that f16 scales are less than 2^15 times codes in steps
 // of 2^-24. A row's largest weight is then about 2^(bits-10), and below 2^-14 the steps are 2^-24;
-// the bound is eight half steps. Scales that are products themselves are rounded before, each for
-// all weights of a group.
+// the bound is eight half steps. Scales that are products themselves, or float32, are rounded before,
+// each for all weights of a group.
 func precisionOf(d tensor.DType, lim *plan.Limits) precision {
 	f := d.Format()
 	switch {
@@ -62,6 +62,8 @@ func precisionOf(d tensor.DType, lim *plan.Limits) precision {
 	switch {
 	case d == tensor.IQ1_S || d == tensor.IQ1_M:
 		p.relative *= 2 // a block has so few distinct weights that one rounding affects many
+	case f.E4M3:
+		p.group = f.Group
 	case f.InBytes:
 		p.least = math.Ldexp(1, -12-f.Bits)
 		if f.Factor.Bits > 0 {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +22,19 @@ func asHalves(d tensor.DType, row []byte, values []float32) []float64 {
 	for i, v := range values {
 		if w[i] = toHalf(float64(v)); d == tensor.BF16 {
 			w[i] = float64(v)
+		}
+	}
+	if f.E4M3 {
+		scale := func(b int) float64 {
+			return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[b*f.BlockBytes:])))
+		}
+		most := 0.0
+		for b := range len(row) / f.BlockBytes {
+			most = max(most, math.Abs(scale(b)))
+		}
+		for i, v := range values {
+			d := scale(i / f.BlockLen)
+			w[i] = toHalf(float64(v)/d*0x1p-8*toHalf(d/most*0x1p15)) * most * 0x1p-7
 		}
 	}
 	if !f.InBytes {

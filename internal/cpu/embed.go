@@ -48,8 +48,8 @@ func (embed) desk(n *plan.Node, _ *plan.Limits) deskSize {
 	return deskSize{embedding: n.Weight.RowBytes()}
 }
 
-// tableBound returns bounds for rows of a table: exact, except that a GPU may store the table as
-// f16.
+// tableBound returns bounds for rows of a table: exact, except that a GPU may store the table, or
+// its scales, as f16.
 func (e *executable) tableBound(n *plan.Node) func(r int) {
 	d, by := n.Weight.DType, 0.0
 	if e.lim.Activations == tensor.F16 && d.BlockLen() > 1 && !plan.InBytes(d) {

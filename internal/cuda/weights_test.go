@@ -14,10 +14,11 @@ import (
 )
 
 // A tile has as many bytes as its rows have in a file, except for 6-bit scales and minima, which
-// are stored as bytes. Its columns are whole blocks.
+// are stored as bytes, and for scales of E4M3 numbers, which are stored as float16. Its columns are
+// whole blocks.
 func TestTiles(t *testing.T) {
 	for _, d := range plantest.Dtypes {
-		d = weights.LaidAs(d, &plan.Limits{})
+		d = weights.LaidAs(d, &plan.Limits{Activations: tensor.F16})
 		cols, bytes := weights.TileOf(d)
 		size, err := d.Size(cols)
 		if err != nil {
@@ -26,6 +27,9 @@ func TestTiles(t *testing.T) {
 		want := weights.TileRows * size
 		if d == tensor.Q4_K || d == tensor.Q5_K {
 			want += weights.TileRows * 4
+		}
+		if d == tensor.F8_E4M3_32 {
+			want -= weights.TileRows * 8 * 2
 		}
 		if bytes != want {
 			t.Errorf("%v: a tile of %d bytes, %d rows of %d columns are %d", d, bytes, weights.TileRows, cols, want)
@@ -52,6 +56,7 @@ func TestTilings(t *testing.T) {
 		{tensor.Q8_0, 16, 32, weights.Tiling{Format: tensor.Q8_0, Rows: 16, Cols: 32, RowTiles: 1, ColTiles: 1, Bytes: 4352}, 4352 + 64},
 		{tensor.TQ2_0, 17, 256, weights.Tiling{Format: tensor.TQ2_0, Rows: 17, Cols: 256, RowTiles: 2, ColTiles: 1, Bytes: 1056}, 2*1056 + 2*64},
 		{tensor.TQ1_0, 16, 256, weights.Tiling{Format: tensor.F16, Rows: 16, Cols: 256, RowTiles: 1, ColTiles: 2, Bytes: 4096}, 2 * 4096},
+		{tensor.F8_E4M3_32, 17, 288, weights.Tiling{Format: tensor.F8_E4M3_32, Rows: 17, Cols: 288, RowTiles: 2, ColTiles: 2, Bytes: 4352}, 4*4352 + 2*64},
 		{tensor.F64, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
 		{tensor.MXFP4, 33, 288, weights.Tiling{Format: tensor.MXFP4, Rows: 33, Cols: 288, RowTiles: 3, ColTiles: 2, Bytes: 2176}, 6*2176 + 3*64},
 	} {

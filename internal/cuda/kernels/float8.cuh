@@ -1,8 +1,8 @@
 // Weights as operands in float8 (E4M3), for products with rows of the input in float8.
 //
-// An operand of float16, or bfloat16, is multiplied with a number of its row, with which the row's
-// largest weight is about the largest number of E4M3, and rounded. The input is rounded likewise,
-// see quantize.cuh. A sum is then divided by both.
+// An operand of float16, or bfloat16, is multiplied with a power of two of its row, the largest with
+// which E4M3 holds the row's largest weight, and rounded: what is E4M3 in a file with one scale for a
+// row stays as it is. The input is rounded likewise, see quantize.cuh. A sum is then divided by both.
 //
 // A step of 32 columns has the operands of two of 16. The four numbers of a word are a lane's two
 // and two columns of one of them: so quantize.cuh puts columns 2t, 2t+1, 2t+8 and 2t+9 of each 16
@@ -109,7 +109,8 @@ template <class F> INLINE void fit(const FitArgs &a) {
   for (int i = 0; i < 8; i++) bits = maxOf(bits, all[i][tidX()]);
   const float largest = sameFormat<F, BF16>() ? bfloatToFloat(u16(bits)) : halfToFloat(u16(bits));
   // float16 holds the number. Weights that are too small for it lose bits.
-  const float by = largest > 0 ? halfToFloat(floatToHalf(minOf(divide(mostFloat8, largest), 65504.0f))) : 1;
+  float by = largest > 0 ? minOf(twoTo(9 - exponentAbove(largest)), 32768.0f) : 1;
+  if (largest * by > mostFloat8) by *= 0.5f;
   const int row = blockX() * tileRows + tidX();
   a.fits[row] = Fit{by, divide(a.powers ? a.powers[row] : 1, by)};
 }

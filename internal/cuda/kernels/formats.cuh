@@ -1,4 +1,4 @@
-// The block formats of GGUF as tiles: how a lane takes its part, how codes and scales become
+// The block formats as tiles: how a lane takes its part, how codes and scales become
 // operands of matrix instructions, and how tiles are made of the rows of a file. What a block
 // of a file is says formats.h, which is made of package tensor's table.
 //
@@ -6,7 +6,8 @@
 // the low bits of a half, where they are its subnormal numbers, code x 2^-24 in row g of a
 // tile and code x 2^-20 in row g+8 (4 bits higher), or 2^-24 in both where they are bytes; s
 // brings the power of two that is missing. Where rows of a file are 2^e times too large or
-// too small for that, the tile has them divided by 2^e.
+// too small for that, the tile has them divided by 2^e. Numbers in E4M3 become halves without
+// arithmetic, and their rows are divided by a multiple of their largest scale, see F8_E4M3_32.
 #pragma once
 #include "formats.h"
 #include "half.cuh"
@@ -65,7 +66,7 @@ template <class B> struct Quantized : B {
   static constexpr int L = B::low, H = B::high;
   static constexpr int tileK = 256, blocks = 8;
   static constexpr bool scaled = true; // by rows' powers of two
-  static constexpr int top = 15;       // s and m in a tile are below 2^top
+  static constexpr int top = 15;       // s and m in a tile are below 2^top, or at most that
   static constexpr int lowWords = 4 * L, highWords = 4 * H;
   static constexpr int lowBytes = lowWords * 128, highBytes = highWords * 128, scalesAt = lowBytes + highBytes;
   static constexpr int codeBytes = B::fileLen * (L + H) / 8; // of a block of the file
@@ -164,6 +165,8 @@ template <class B> struct Quantized : B {
     return u32(p[AT + i / codes * RUN + i % RUN]) >> (i % codes / RUN * BITS) & ((1 << BITS) - 1);
   }
 
+  INLINE int divisor(Reach r, int top) { return powerOf(r, top); }
+
   // put writes the codes of a lane, codeOf(step, r, e) being number e of word r of a step.
   template <class Code> INLINE void put(u8 *tile, int lane, const Code &codeOf) {
     u32 l[lowWords], h[highWords ? highWords : 1];
@@ -192,7 +195,14 @@ template <class B> struct Quantized : B {
 };
 
 // Each format says what the scales of a block are. fileScales puts those of a row's block b
-// into a tile, with the row's s times 2^up and m times 2^down; reach is of a block of a file.
+// into a tile, with the row's s times 2^up and m times 2^down, or divided by a number; reach is of
+// a block of a file. divisorOf is what a row with that reach is divided by: the e of 2^e, or a
+// float.
+template <class F> INLINE auto divisorOf(Reach r) { return F::divisor(r, F::top); }
+INLINE float numberOf(int e) { return twoTo(e); }
+INLINE float numberOf(float divisor) { return divisor; }
+template <class F> INLINE void putScales(u8 *tile, const u8 *p, int row, int b, int e) { F::fileScales(tile, p, row, b, (row < 8 ? 24 : 24 - F::lift) - e, -e); }
+template <class F> INLINE void putScales(u8 *tile, const u8 *p, int row, int b, float divisor) { F::fileScales(tile, p, row, b, divisor); }
 
 INLINE u16 halfTimes(u16 h, int power) { return floatToHalf(halfToFloat(h) * twoTo(power)); }
 INLINE u16 halfAt(const u8 *p) { return *reinterpret_cast<const u16 *>(p); }
@@ -213,11 +223,11 @@ template <class B> struct Scaled : Quantized<B> {
     UNROLL for (int r = 0; r < 2; r++) d[r] = From::at(reinterpret_cast<const uint4 *>(tile + Base::scalesAt) + lane / 4 + 8 * r);
   }
   METHOD void prepare() {}
-  METHOD Pair pair(int step) const {
+  METHOD u32 scales(int step) const {
     const u32 a = wordOf(d[0], step / 4), b = wordOf(d[1], step / 4);
-    return Base::lessOffset(step & 2 ? highHalves(a, b) : lowHalves(a, b));
+    return step & 2 ? highHalves(a, b) : lowHalves(a, b);
   }
-  METHOD uint4 operand(int step) const { return Base::operandOf(step, pair(step)); }
+  METHOD uint4 operand(int step) const { return Base::operandOf(step, Base::lessOffset(scales(step))); }
   METHOD Line line(int step, int r) const { return {halfToFloat(halfOf(d[r], step / 2)), 0}; }
   INLINE Reach reach(const u8 *p) { return {sizeAt(p + B::scaleAt), 0}; }
   INLINE void fileScales(u8 *tile, const u8 *p, int row, int b, int up, int) {
@@ -228,6 +238,34 @@ using Q8_0 = Scaled<file::Q8_0>;
 using Q4_0 = Scaled<file::Q4_0>;
 using Q5_0 = Scaled<file::Q5_0>;
 using IQ4_NL = Scaled<file::IQ4_NL>;
+
+// Numbers in E4M3 with a float32 scale for 32. The sign, the exponent and the mantissa of E4M3 at
+// their places in a half are the number times 2^-8, subnormal ones included. A row is divided by
+// 2^-7 times its largest scale: its scales in a tile are 2^15 times their share of that, and where
+// a row has one scale its operands are exact.
+struct F8_E4M3_32 : Scaled<file::F8_E4M3_32> {
+  static constexpr int tileBytes = scalesAt + tileRows * blocks * 2;
+  METHOD void codes(u32 (&c)[4], int step) const {
+    UNROLL for (int k = 0; k < 2; k++) {
+      const u32 v = lowCodes[2 * step + k];
+      c[2 * k] = (v << 8 & 0x80008000u) | (v << 7 & 0x3f803f80u), c[2 * k + 1] = (v & 0x80008000u) | (v >> 1 & 0x3f803f80u);
+    }
+  }
+  METHOD float codeOf(const u32 (&c)[4], int r, int e) const { return halfToFloat(u16(c[r] >> (16 * e))) * 0x1p24f; }
+  METHOD uint4 operand(int step) const {
+    u32 c[4];
+    codes(c, step);
+    const u32 s = scales(step), s0 = lowTwice(s), s1 = highTwice(s);
+    return uint4{multiplyHalves(c[0], s0), multiplyHalves(c[1], s1), multiplyHalves(c[2], s0), multiplyHalves(c[3], s1)};
+  }
+  INLINE u32 fileCode(const u8 *p, int i) { return p[lowAt + i]; }
+  INLINE float scaleOf(const u8 *p) { return *reinterpret_cast<const float *>(p + scaleAt); }
+  INLINE Reach reach(const u8 *p) { return {absOf(scaleOf(p)) * 0x1p-16f, 0}; }
+  INLINE float divisor(Reach r, int top) { return maxOf(r.s, 0x1p-126f) * twoTo(24 - top); } // of a number that is not subnormal
+  INLINE void fileScales(u8 *tile, const u8 *p, int row, int b, float divisor) {
+    reinterpret_cast<u16 *>(tile + scalesAt)[8 * row + b] = floatToHalf(divide(scaleOf(p), divisor) * 0x1p8f);
+  }
+};
 
 // A scale and a minimum, which is added, for 32.
 template <class B> struct Offsets : Quantized<B> {

@@ -121,4 +121,11 @@ struct TQ2_0 {
   static constexpr int scaleAt = 64;
   static constexpr bool minimum = false, table = false;
 };
+struct F8_E4M3_32 {
+  static constexpr int fileLen = 32, fileBytes = 36, group = 32, offset = 0;
+  static constexpr int low = 8, lowAt = 4, lowRun = 32;
+  static constexpr int high = 0, highAt = 0, highRun = 1;
+  static constexpr int scaleAt = 0;
+  static constexpr bool minimum = false, table = false;
+};
 } // namespace file

@@ -24,7 +24,7 @@ func families(t *testing.T) []string {
 }
 
 // Every .cu file is a family. So are the products and tables of every format with kernels: the
-// formats that products read as bytes, and the float formats.
+// formats that products read as bytes, E4M3 numbers in blocks, and the float formats.
 func TestEveryFormatHasKernels(t *testing.T) {
 	all := families(t)
 	has := func(name string) {
@@ -43,6 +43,9 @@ func TestEveryFormatHasKernels(t *testing.T) {
 	for _, f := range tensor.Formats() {
 		name := strings.ToLower(f.Name)
 		switch {
+		case f.E4M3:
+			has("experts_" + name)
+			has("weights_" + name)
 		case f.DType == tensor.F16, f.DType == tensor.BF16, f.InBytes:
 			has("experts_" + name)
 			fallthrough

@@ -13,8 +13,9 @@
 //
 // Quantised formats have tiles of 256 columns. A tile begins with planes of 512 bytes, 16 for
 // each lane, that hold the bits of the lanes' codes, and then come the scales, for most formats
-// by row and as many bytes as the file has. Behind all tiles of a matrix stands a float for each row, a power of
-// two: what the row's weights are divided by, so that float16 holds them and their scales.
+// by row and as many bytes as the file has. Behind all tiles of a matrix stands a float for each row:
+// what the row's weights are divided by, so that float16 holds them and their scales. It is a power of
+// two, but for rows of numbers in E4M3.
 #pragma once
 #include "device.cuh"
 

@@ -6,21 +6,21 @@
 struct PackArgs {
   const u8 *src; // rows of the file, rowBytes apart
   u8 *dst;       // tiles of these rows
-  float *powers; // [rows, up to whole tiles] their powers of two, where the format has them
+  float *powers; // [rows, up to whole tiles] what they are divided by, where the format has that
   s64 rowBytes;
   s32 rows, cols; // of src; what is beyond becomes 0
   s32 colTiles;
   s32 pad;
 };
 
-// powerOfRow is the e by which all tiles of a row are divided as 2^e. A warp finds it.
-template <class F> INLINE int powerOfRow(const PackArgs &a, int row, int lane) {
+// divisorOfRow is what all tiles of a row are divided by. A warp finds it.
+template <class F> INLINE auto divisorOfRow(const PackArgs &a, int row, int lane) {
   Reach all{0, 0};
   for (int b = lane; row < a.rows && b < a.cols / F::fileLen; b += 32) {
     const Reach v = F::reach(a.src + row * a.rowBytes + s64(b) * F::fileBytes);
     all = Reach{maxOf(all.s, v.s), maxOf(all.m, v.m)};
   }
-  return powerOf(Reach{warpMax(all.s), warpMax(all.m)}, F::top);
+  return divisorOf<F>(Reach{warpMax(all.s), warpMax(all.m)});
 }
 
 template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) {
@@ -31,17 +31,17 @@ template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTi
     const int row = tileRows * rowTile + lane / 4 + 8 * (r & 1), b = step / 2;
     return there(row, b) ? F::fileCode(block(row, b), (b % perBlock) * 32 + columnOf(lane & 3, step & 1, r, e)) : 0;
   });
-  int power = 0;
+  decltype(divisorOf<F>(Reach{})) divisor = 0;
   for (int r = 0; r < tileRows; r++) {
-    const int p = powerOfRow<F>(a, tileRows * rowTile + r, lane);
-    if (lane == r) power = p;
+    const auto d = divisorOfRow<F>(a, tileRows * rowTile + r, lane);
+    if (lane == r) divisor = d;
   }
   if (lane < tileRows) {
     const int row = tileRows * rowTile + lane;
-    if (kt == 0) a.powers[row] = twoTo(power);
+    if (kt == 0) a.powers[row] = numberOf(divisor);
     for (int b = 0; b < F::blocks; b += perBlock) {
-      u8 zero[F::fileBytes] = {};
-      F::fileScales(tile, there(row, b) ? block(row, b) : zero, lane, b, (lane < 8 ? 24 : 24 - F::lift) - power, -power);
+      alignas(4) u8 zero[F::fileBytes] = {};
+      putScales<F>(tile, there(row, b) ? block(row, b) : zero, lane, b, divisor);
     }
   }
 }

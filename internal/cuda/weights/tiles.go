@@ -13,9 +13,15 @@ import (
 // tiles.
 const TileRows = 16
 
-// hasKernels reports whether there are kernels for matrices of format d.
-func hasKernels(d tensor.DType) bool {
-	return plan.InBytes(d) || d == tensor.F32 || d == tensor.F16 || d == tensor.BF16
+// hasKernels reports whether there are kernels for matrices of format d. Blocks of E4M3 numbers have
+// them for activations of 16 bits only, because tiles have their scales in float16.
+func hasKernels(d tensor.DType, lim *plan.Limits) bool {
+	switch d {
+	case tensor.F32, tensor.F16, tensor.BF16:
+		return true
+	}
+	f := d.Format()
+	return f.Planes != nil && (!f.E4M3 || lim.Activations != tensor.F32)
 }
 
 // exactInF16 are formats without kernels whose values F16 represents exactly.
@@ -26,7 +32,7 @@ var exactInF16 = []tensor.DType{tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0}
 // in F16 are rounded to it if activations are rounded too, because it takes half the memory of F32.
 func LaidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
 	switch {
-	case hasKernels(d):
+	case hasKernels(d, lim):
 		return d
 	case slices.Contains(exactInF16, d), d.BlockLen() > 1 && lim.Activations != tensor.F32:
 		return tensor.F16
@@ -53,8 +59,11 @@ func TileOf(d tensor.DType) (cols, bytes int) {
 		return 128, TileRows * 128 * 2
 	}
 	block := d.BlockBytes()
-	if d == tensor.Q4_K || d == tensor.Q5_K {
+	switch d {
+	case tensor.Q4_K, tensor.Q5_K:
 		block += 4 // scales and minima of 6 bits are stored as bytes
+	case tensor.F8_E4M3_32:
+		block -= 2 // scales are float16
 	}
 	return 256, TileRows * 256 / d.BlockLen() * block
 }
@@ -72,17 +81,16 @@ func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 }
 
 // inFloat8 are the formats with kernels for activations in E4M3.
-var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.F8_E4M3_32, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
 // Tiles returns the size of all tiles, in bytes.
 func (t *Tiling) Tiles() int { return t.RowTiles * t.ColTiles * t.Bytes }
 
-// Scaled reports whether each row is divided by a power of two, stored as a float32 after the
-// tiles.
-func (t *Tiling) Scaled() bool { return plan.InBytes(t.Format) }
+// Scaled reports whether each row is divided by a number, stored as a float32 after the tiles.
+func (t *Tiling) Scaled() bool { return t.Format.Quantized() }
 
 // Fits returns the offset in bytes of the rows' fits, which [Tiling.Float8] needs; see
-// kernels/float8.cuh. They follow the powers of two.
+// kernels/float8.cuh. They follow the rows' divisors.
 func (t *Tiling) Fits() int {
 	if t.Scaled() {
 		return t.Tiles() + 4*TileRows*t.RowTiles
@@ -93,7 +101,7 @@ func (t *Tiling) Fits() int {
 // FitBytes is the size of the fit of a row.
 const FitBytes = 8
 
-// Size returns the size in bytes of the tiles, the rows' powers of two and their fits.
+// Size returns the size in bytes of the tiles, the rows' divisors and their fits.
 func (t *Tiling) Size() int {
 	if t.Float8 {
 		return t.Fits() + FitBytes*TileRows*t.RowTiles

@@ -336,6 +336,8 @@ func expertFormats(t *testing.T, b plan.Backend) {
 		{format: tensor.Q4_K, back: tensor.IQ3_S, d: 256, ffn: 256},
 		{format: tensor.BF16, back: tensor.BF16, d: 64, ffn: 72, glu: plan.GLUAttr{Act: plan.ReLU}, ungated: true},
 		{format: tensor.Q4_K, back: tensor.Q6_K, d: 256, ffn: 256, glu: plan.GLUAttr{Act: plan.ReLU}, ungated: true},
+		{format: tensor.F8_E4M3_32, back: tensor.F8_E4M3_32, d: 160, ffn: 96},
+		{format: tensor.F8_E4M3_32, back: tensor.Q8_0, d: 288, ffn: 32, biases: true, derived: true},
 	} {
 		rng := newRand(uint64(100 + i))
 		m.experts, m.route = 4, plan.RouteAttr{Used: 2, Normalize: true}
@@ -433,6 +435,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 		{format: tensor.IQ2_XS, back: tensor.Q5_0, d: 256, ffn: 256, experts: 4, route: plan.RouteAttr{Used: 1}},
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4}},
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 6, route: plan.RouteAttr{Used: 4, Score: plan.SqrtSoftplus}, given: true},
+		{format: tensor.F8_E4M3_32, back: tensor.F8_E4M3_32, d: 96, ffn: 64, experts: 8, route: plan.RouteAttr{Used: 2}},
 	} {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)

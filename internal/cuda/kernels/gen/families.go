@@ -32,7 +32,19 @@ var ofFormats = []struct{ name, f32, others, only string }{
 
 // inFloat8 are the formats that products convert to float8 if activations are: those of files with
 // numbers of 8 and 16 bits, and the K-quantized ones.
-var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+var inFloat8 = []tensor.DType{tensor.F16, tensor.BF16, tensor.F8_E4M3_32, tensor.Q8_0, tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+
+// has reports whether a family of ofFormats exists for a format. With activations in float32, blocks
+// of E4M3 numbers are laid out as F32.
+func has(family string, f *tensor.Format) bool {
+	switch family {
+	case "wide_float8":
+		return slices.Contains(inFloat8, f.DType)
+	case "floats", "experts_floats":
+		return !f.E4M3
+	}
+	return true
+}
 
 // A cache is a format of a KV cache: its name in names of kernels, and that in CUDA C++.
 type cache struct{ name, format string }
@@ -68,7 +80,7 @@ func families() ([]family, error) {
 			if f.DType == tensor.F32 {
 				source = of.f32
 			}
-			if source != "" && (of.name != "wide_float8" || slices.Contains(inFloat8, f.DType)) {
+			if source != "" && has(of.name, &f) {
 				all = append(all, family{of.name + "_" + strings.ToLower(f.Name), strings.ReplaceAll(source, "FORMAT", f.Name), of.only})
 			}
 		}
@@ -111,7 +123,7 @@ func families() ([]family, error) {
 func formats() []tensor.Format {
 	var all []tensor.Format
 	for _, f := range tensor.Formats() {
-		if f.InBytes || f.DType == tensor.F32 || f.DType == tensor.F16 || f.DType == tensor.BF16 {
+		if f.Planes != nil || f.DType == tensor.F32 || f.DType == tensor.F16 || f.DType == tensor.BF16 {
 			all = append(all, f)
 		}
 	}
@@ -131,7 +143,7 @@ func header() []byte {
 namespace file {
 `)
 	for _, f := range formats() {
-		if !f.InBytes {
+		if f.Planes == nil {
 			continue
 		}
 		low, high := f.Planes[0], tensor.Plane{Run: 1}
