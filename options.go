@@ -199,8 +199,6 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: weights stream only to a GPU, but the model runs on the CPU; leave out StreamWeights (--stream-weights)", ErrOptions)
 	case o.Activations > ActivationsF8:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
-	case o.Activations == ActivationsF8 && backends.All.Host(o.choice()):
-		return fmt.Errorf("realizar: %w: the CPU has no FP8 activations; leave out Activations (--activations f8)", ErrOptions)
 	case o.Activations == ActivationsF8 && o.CheckReference > 0:
 		return fmt.Errorf("realizar: %w: a check against the reference with FP8 activations, whose errors are too large for it; leave out CheckReference (--check-reference)", ErrOptions)
 	case o.Cache > CacheF8:
@@ -243,6 +241,9 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *dr
 	opened := false
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
+		if o.Activations == ActivationsF8 && d.Kind.Host {
+			return fmt.Errorf("%w: FP8 activations need an NVIDIA GPU of compute capability 9.0, and the model runs on the CPU; leave out Activations (--activations f8)", ErrOptions)
+		}
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
 			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL, Drafts: o.drafts(d.Kind, second),
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,

@@ -13,6 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // planWeights places the weights of p.
@@ -95,7 +96,10 @@ type executable struct {
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	if !slices.Contains(b.activations(), lim.Activations) {
-		return nil, fmt.Errorf("cuda: %s has no kernels for %v activations; use one of %v", b.Info.Name, lim.Activations, b.activations())
+		if lim.Activations == tensor.F8_E4M3 {
+			return nil, fmt.Errorf("cuda: FP8 activations need a GPU of compute capability 9.0, and %s has %v; leave out --activations f8", b.Info.Name, b.Info.Capability)
+		}
+		return nil, fmt.Errorf("cuda: no %v activations; use one of %v", lim.Activations, b.activations())
 	}
 	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.masks.stale = make([]bool, lim.Masks)
