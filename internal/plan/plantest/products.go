@@ -22,8 +22,7 @@ func rounded(x [][]float64, activations, d tensor.DType) [][]float64 {
 // slack returns the largest relative distance of products with weights of d from products of
 // [rounded] activations. F16 activations are divided by 64 and rounded to nearest, and so are
 // weights and the scales of blocks: the distance is 2e-4 to 5e-4. With BF16 weights activations are
-// BF16, which alone causes 1.7e-3. In
-// F8_E4M3 both factors have an error of 2.6e-2.
+// BF16, which alone causes 1.7e-3. In F8_E4M3 both factors have an error of 2.6e-2.
 func slack(activations, d tensor.DType) float64 {
 	switch {
 	case activations != tensor.F16 && activations != tensor.F8_E4M3 || d == tensor.F32 || d == tensor.F64:
