@@ -1,48 +1,47 @@
-// Where keys and values of the tokens so far lie: pages of a pool, found through a
-// table for each sequence.
+// The layout of the KV cache: pages of a pool, which each sequence finds through a page table.
 #pragma once
 #include "device.cuh"
 
-// A Place is where a token of the step stands: its position in its sequence, and what
-// is added to the page of a position of that sequence for its place in Table.pages.
+// A Place is the place of a token of the step: its position in its sequence, and the number to add
+// to a page index of that sequence to get an index into Table.pages.
 struct alignas(8) Place {
-  s32 position; // -1: there is no such token
+  s32 position; // -1: no token
   s32 shift;
 };
 
-// A Table says which pages of the pool the tokens of a step see. Nothing of it changes
-// while kernels run: it may be read before waitForPrevious.
+// A Table gives the pages of the pool that the tokens of a step see. It does not change while
+// kernels run, so a kernel may read it before waitForPrevious.
 struct Table {
   const s32 *pages;
-  const Place *places; // [T] and, up to the size the grid is made for, those of no token
+  // [T], padded without tokens to the size that the grid is made for
+  const Place *places;
 };
 
-// A Pool is the pages of one state. A page holds, in this order and with nothing
-// in between,
+// A Pool is the pages of one state. A page holds, in this order and without gaps,
 //
 //   keys         [kvHeads][dim/E][pageTokens][E]
 //   values       [kvHeads][pageTokens][dim]
 //   key scales   [kvHeads][dim/S][pageTokens]  float16
 //   value scales [kvHeads][pageTokens][dim/S]  float16
 //
-// E values of a key are 16 bytes, where dim is a multiple of as many, else E is 1:
-// lanes of which each has a key then read neighbouring memory. Caches of bytes alone
-// have scales, which S numbers along a head share. They come last so that keys and
-// values begin at multiples of 16 bytes whatever pageTokens is.
+// E is the number of key values in 16 bytes if that divides dim, or else 1. Lanes with one key each
+// then read adjacent memory. Only byte caches have scales: S adjacent values of a head share one.
+// The scales come last, so that keys and values begin at multiples of 16 bytes for any pageTokens.
 struct Pool {
   u8 *base;
-  s64 apart; // from a page to the next, a multiple of 256
+  s64 apart; // bytes from a page to the next, a multiple of 256
   s32 pageTokens;
   s32 kvHeads;
-  s32 dim; // of a head: 1 to 256; a multiple of 32 where the cache is Q8_0, of 16 where it is F8_E4M3
+  // of a head: 1 to 256; a multiple of 32 in a Q8_0 cache, of 16 in an F8_E4M3 cache
+  s32 dim;
   s32 pad;
 };
 
 constexpr int maxHeadDim = 256;
-constexpr int wholeHead = 1 << 30; // more values than a head has
+constexpr int wholeHead = 1 << 30; // S if a head has a single scale
 
-// What a cache keeps: bytes of a value, values in 16 bytes, and values that share a
-// scale, 0 where there are no scales.
+// The cache formats: the bytes of a value, the values in 16 bytes, and the values that share a
+// scale, 0 if there are no scales.
 struct CacheF32 {
   using Number = float;
   static constexpr int bytes = 4, chunk = 4, shared = 0;
@@ -55,14 +54,15 @@ struct CacheQ8 {
   using Number = s8;
   static constexpr int bytes = 1, chunk = 16, shared = 32;
 };
-// A number of E4M3 is 256 times the float16 that has its sign, exponent and mantissa. The
-// scale is that of the float16: a power of two from 2^-24 to 2^15.
+// An E4M3 number is 256 times the float16 with the same sign, exponent and mantissa. The scale is
+// that of the float16: a power of two from 2^-24 to 2^15.
 struct CacheF8 {
   using Number = u8;
   static constexpr int bytes = 1, chunk = 16, shared = wholeHead;
 };
 
-// scalesOf is how many scales dim values of a head have, and scaleOf which one value i has.
+// scalesOf returns the number of scales of dim values of a head, and scaleOf the index of the scale
+// of value i.
 template <class C> INLINE constexpr int scalesOf(int dim) {
   if constexpr (C::shared == 0) return 0;
   else return C::shared == wholeHead ? 1 : dim / C::shared;
@@ -72,10 +72,10 @@ template <class C> INLINE constexpr int scaleOf(int i) {
   else return i / C::shared;
 }
 
-// A Slot is the place of one position, for all heads.
+// A Slot is the place of one position in the pool, for all heads.
 struct Slot {
-  s64 page; // where its page begins, in bytes from the pool's base
-  int at;   // in the page
+  s64 page; // where the page begins, in bytes from the pool's base
+  int at;   // index of the position in the page
 };
 
 INLINE Slot slotOf(const Pool &p, const Table &t, int shift, int position) {
@@ -83,12 +83,12 @@ INLINE Slot slotOf(const Pool &p, const Table &t, int shift, int position) {
   return Slot{t.pages[shift + page] * p.apart, position - page * p.pageTokens};
 }
 
-// chunkLength is E for heads of that length.
+// chunkLength returns E for heads of headDim values.
 template <class C> INLINE int chunkLength(int headDim) { return headDim % C::chunk == 0 ? C::chunk : 1; }
 
-// The following are bytes from the pool's base.
+// The following functions return bytes from the pool's base.
 
-// keyAt is where chunk 0 of a key begins, and chunkApart from there to the next.
+// keyAt returns the address of chunk 0 of a key, and chunkApart the distance between chunks.
 template <class C> INLINE s64 keyAt(const Pool &p, const Slot &s, int head) {
   const int e = chunkLength<C>(p.dim);
   return s.page + (s64(head) * p.dim * p.pageTokens + s.at * e) * C::bytes;
@@ -99,7 +99,7 @@ template <class C> INLINE s64 valueAt(const Pool &p, const Slot &s, int head) {
   return s.page + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * p.dim * C::bytes;
 }
 
-// Scales of a key are scalesApart from each other, those of a value side by side.
+// The scales of a key are scalesApart bytes apart; those of a value are adjacent.
 template <class C> INLINE s64 keyScaleAt(const Pool &p, const Slot &s, int head) {
   const s64 blocks = scalesOf<C>(p.dim);
   return s.page + 2 * s64(p.kvHeads) * p.dim * p.pageTokens + (head * blocks * p.pageTokens + s.at) * 2;

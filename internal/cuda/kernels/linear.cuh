@@ -1,17 +1,17 @@
-// Products of rows of activations with weights in tiles, for one row and for many, by
-// one arithmetic for each format: whatever the number of rows, an output is the same
-// sum in the same order.
+// Products of weights in tiles with rows of activations. Each format has one arithmetic for any
+// number of rows: an output is always the same sum in the same order.
 //
-//   h16  weights times activations of 16 bits, in float16, or bfloat16 where the weights are:
-//        matrix instructions of 16 columns, accumulated in float32. What is quantised becomes
-//        float16 on the way, see formats.cuh.
-//   f32  any weights times float32: a lane's columns one by one, then the four lanes of
-//        a row.
+//   h16  weights times 16-bit activations, in bfloat16 for BF16 weights, else in float16: matrix
+//        instructions of 16 columns, accumulated in float32. Quantized weights become float16
+//        operands, see formats.cuh.
+//   f32  any weights times float32: each lane sums its own columns, then the four lanes of a row
+//        are added.
 #pragma once
 #include "pipeline.cuh"
 #include "row.cuh"
 
-// productOf is the product of a unit of work, which becomes a tile of its rows.
+// productOf returns the product that a unit of work belongs to, and sets unit to a tile of its
+// rows.
 INLINE const Product &productOf(const LinearArgs &a, int &unit) {
   int which = 0;
   for (; which < 3 && unit >= (a.p[which].rows + tileRows - 1) / tileRows; which++) unit -= (a.p[which].rows + tileRows - 1) / tileRows;
@@ -20,8 +20,8 @@ INLINE const Product &productOf(const LinearArgs &a, int &unit) {
 
 INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
 
-// linear is what a block does. M multiplies. ONE is for one row of the input, which the
-// block may normalise itself.
+// linear runs a block. M multiplies. With ONE, the input is a single row, which the block may
+// normalize.
 template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void linear(const LinearArgs &a) {
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
@@ -69,8 +69,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH>(a); }
 #define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, BLOCKS)
 
-// The kernels of a format with products of their own: for one row of the input and for 8, and
-// for 16 and 32 where there are none of wide.cuh.
+// The kernels of a format: for one row of the input and for 8, and for 16 and 32 where wide.cuh has
+// none.
 #define LINEARS(F)                                           \
   LINEAR(linear_1, F, void, 1, true, false, 2)               \
   LINEAR(linear_8, F, SINGLE(Words<F, 1>), 1, false, false, 2) \
@@ -82,8 +82,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
   LINEAR(gated_16, F, SINGLE(Words<F, 2>), 2, false, true, 1)
 #define SINGLE(...) __VA_ARGS__
 
-// Those of any format times float32, for one row of the input and for 8. Small tiles are
-// of weights that few blocks have to themselves, such as a router's.
+// The kernels of any format times float32, for one row of the input and for 8. Formats with small
+// tiles are those of weights that few blocks read, such as a router's.
 #define LINEAR_OF_FLOATS(F)                                                                       \
   LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1) \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, 1)

@@ -10,8 +10,8 @@ struct LruArgs {
   const float *rate, *inputBias, *decayBias; // [cols]
   Slots state;                               // [cols]
   const s32 *positions;                      // [T]
-  const s32 *starts;                         // [S+1] first token of each sequence, and T
-  const s32 *seqs;                           // sequences of this step
+  const s32 *starts;                         // [S+1] first token of each sequence, then T
+  const s32 *seqs;                           // number of sequences in this step
   Forms out;                                 // cols columns
 };
 
@@ -19,8 +19,8 @@ constexpr int lruThreads = 128;
 
 INLINE float sigmoidOf(float x) { return activate(actSigmoid, x); }
 
-// shareOf is sqrt(1-a^2) of a = e^x, x not above 0. Near 0, 1-a^2 is a series, of which eight terms
-// leave 2e-8.
+// shareOf returns sqrt(1-a^2) for a = e^x, x <= 0. Near 0, it computes 1-a^2 as a series of eight
+// terms, with an error of 2e-8.
 INLINE float shareOf(float x, float a) {
   const float v = 2 * x;
   if (!(v > -0.5f)) return squareRoot(fma(-a, a, 1.0f));
@@ -35,7 +35,7 @@ INLINE float shareOf(float x, float a) {
   return squareRoot(-v * s);
 }
 
-// lru does a column of a sequence with each thread. Grid (blocks of 128 columns, sequences).
+// lru computes one column of a sequence per thread. Grid (blocks of 128 columns, sequences).
 extern "C" __global__ void __launch_bounds__(lruThreads) lru(const LruArgs a) {
   waitForPrevious();
   allowNext();

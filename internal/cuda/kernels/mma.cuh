@@ -1,8 +1,9 @@
-// The matrix instruction of all products: it adds to c [16][8] the product of a [16][16] and b
-// [16][8], of float16 or of bfloat16, in float32. For g = lane/4 and t = lane%4 a lane has (g, 2t),
-// (g, 2t+1), (g+8, 2t) and (g+8, 2t+1) of c; the pair of columns from 2t and that from 2t+8 of rows g
-// and g+8 of a, in the order (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8); and the pairs of rows from 2t
-// and from 2t+8 of column g of b.
+// The matrix instruction of all products: it adds the product of a [16][16] and b [16][8], float16
+// or bfloat16, to c [16][8] in float32. With g = lane/4 and t = lane%4, a lane has
+//
+//   c  (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)
+//   a  pairs of columns, from (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8)
+//   b  pairs of rows of column g, from 2t and 2t+8
 #pragma once
 #include "device.cuh"
 

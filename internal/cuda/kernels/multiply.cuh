@@ -1,5 +1,5 @@
-// Tiles of weights times rows of activations: what a warp does with a tile. With activations
-// of 16 bits and with float32 there is one arithmetic each, whatever the number of rows.
+// Tiles of weights times rows of activations, as one warp computes them. There is one arithmetic
+// for 16-bit activations and one for float32, for any number of rows.
 #pragma once
 #include "activation.cuh"
 #include "formats.cuh"
@@ -14,43 +14,51 @@ template <class A, class B> INLINE constexpr bool sameFormat() { return SameForm
 
 struct Product {
   const u8 *w;         // tiles
-  const float *powers; // [rows] what weights have been divided by, or 0: nothing
+  const float *powers; // [rows] what the weights of each row are divided by, or 0
   float *y;            // [count, stride]
   const float *bias;   // [rows] or 0
   s32 rows, stride;
 };
 
 struct LinearArgs {
-  Product p[4]; // of one input and one format; gated: the gate and what it gates, or without tiles nothing
-  s32 units;    // of work: tiles of rows of all products; gated: two of the gate's, with those that it gates
-  s32 colTiles; // tiles of a row
+  // Products of one input and one format. Gated: the gate and the up projection, the latter without
+  // tiles if nothing is gated.
+  Product p[4];
+  // Units of work: tiles of rows of all products. Gated: pairs of tiles of the gate, each with the
+  // pair that it gates.
+  s32 units;
+  s32 colTiles; // tiles in a row of tiles
   s32 cols, inStride;
-  const float *x; // what is read of the input, by kind of kernel; with a norm, what that reads
+  // The form of the input that the kernel reads; with norm, the input of the norm.
+  const float *x;
   const u16 *h16;
   const float *residual; // [count, residualStride] added to the first product, or 0
   s32 residualStride;
-  float scale;       // of a product with its bias, before anything is added; gated ones have none
-  float divided;     // what the input in 16 bits has been divided by
+  // The product with its bias is multiplied by this before the residual is added. Gated kernels
+  // ignore it.
+  float scale;
+  float divided;     // the 16-bit input is divided by this
   const s32 *count;  // rows of x in this step
-  Forms out;         // gated: where the unit's values go; those of its activation alone, where nothing is gated
-  const float *scales; // [count] of the input in float8
-  const float *norm; // [cols] weights of an RMS norm of one row, where the kernel does it
-  const s32 *row;    // which row that is, or 0: the first
+  // Gated: the unit's values, or the activation's alone if nothing is gated.
+  Forms out;
+  const float *scales; // [count] of the rows of a float8 input
+  const float *norm; // [cols] weights of the RMS norm of one row, if the kernel computes it, or 0
+  const s32 *row;    // that row's index, or 0: the first row
   float eps;
   Unit unit; // gated
 };
 
-// multiply adds the products of a step of 16 columns to c. Those of BF16 are in bfloat16, those of all
-// other formats in float16.
+// multiplyStep adds the products of a step of 16 columns to c: in bfloat16 for BF16, in float16 for
+// all other formats.
 template <class F> INLINE void multiplyStep(float *c, uint4 a, u32 b0, u32 b1) { addHalfProducts(c, a, b0, b1); }
 template <> METHOD void multiplyStep<BF16>(float *c, uint4 a, u32 b0, u32 b1) { addBfloatProducts(c, a, b0, b1); }
 
-// Words multiplies tiles by 8*NT rows of the input of 16 bits: first and those after it; beyond
-// count it is the last. Where there are rows, they say which one stands at each place. acc[n] are the results of rows
-// g and g+8 and of two rows of the input: (g, 0), (g, 1), (g+8, 0), (g+8, 1).
+// Words multiplies tiles by 8*NT rows of a 16-bit input, from first on. Rows from count on repeat
+// the last one. If rows is not 0, it gives the row at each place. acc[n] has the results of rows g
+// and g+8 of weights with two rows of the input: (g, 0), (g, 1), (g+8, 0), (g+8, 1).
 template <class F, int NT> struct Words {
-  const u16 *x[NT]; // of its chunks' rows
-  int turn[NT];     // of their pieces
+  const u16 *x[NT]; // chunk 0 of each row
+  int turn[NT];     // each row modulo 8, which swizzles its pieces
   template <class A> METHOD Words(const A &a, int first, int count, int lane, const s32 *rows = nullptr) {
     UNROLL for (int n = 0; n < NT; n++) {
       const int place = minOf(first + 8 * n + lane / 4, count - 1), row = rows ? rows[place] : place;
@@ -70,8 +78,8 @@ template <class F, int NT> struct Words {
   }
 };
 
-// WordsOne does the same for one row of the input, eight times, which lies in shared memory in
-// the order of the lanes: of every 32 columns those of a lane's two steps beside each other.
+// WordsOne does the same for one row of the input, repeated eight times. The row lies in shared
+// memory in lane order: of every 32 columns, those of a lane's two steps are adjacent.
 template <class F> struct WordsOne {
   const uint4 *x;
   METHOD WordsOne(const u16 *row, int lane) : x(reinterpret_cast<const uint4 *>(row) + (lane & 3)) {}
@@ -84,8 +92,8 @@ template <class F> struct WordsOne {
   }
 };
 
-// weightsOf are the weights of a step that a lane has in float32, but for their rows' powers of
-// two: two of each word of an operand.
+// weightsOf sets v to a lane's weights of a step in float32, without the divisors of their rows:
+// two for each word of an operand.
 template <class F> INLINE void weightsOf(float (&v)[4][2], const F &w, int step) {
   u32 c[4];
   w.codes(c, step);
@@ -112,9 +120,9 @@ template <> METHOD void weightsOf<F32>(float (&v)[4][2], const F32 &w, int step)
   }
 }
 
-// Floats multiplies tiles of any format by float32, for N rows of the input, up to 8. A lane
-// adds up its own columns of a tile, and its four lanes' sums are added to the accumulators.
-// Where rows are GATHERED, they stand where rows says, see Tokens.
+// Floats multiplies tiles of any format by N rows of float32 input, at most 8. A lane sums its own
+// columns of a tile; the sums of the four lanes of a row are then added to the accumulators. With
+// GATHERED, rows gives the row at each place.
 template <class F, int N, bool GATHERED = false> struct Floats {
   const float *x;
   s64 stride;
@@ -142,7 +150,7 @@ template <class F, int N, bool GATHERED = false> struct Floats {
         const float *row = x + s64(GATHERED ? place[GATHERED ? i : 0] : minOf(first + i, count - 1)) * stride;
         UNROLL for (int r = 0; r < 4; r++) {
           UNROLL for (int e = 0; e < 2; e++) {
-            const float u = row[minOf(k + 8 * (r >> 1) + e, cols - 1)]; // beyond, weights are 0
+            const float u = row[minOf(k + 8 * (r >> 1) + e, cols - 1)]; // weights beyond are 0
             own[r & 1][i] = fma(v[r][e], u, own[r & 1][i]);
           }
         }

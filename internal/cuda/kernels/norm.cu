@@ -1,18 +1,18 @@
-// Normalisation of rows: RMSNorm (Zhang and Sennrich, 2019) and LayerNorm (Ba,
-// Kiros and Hinton, 2016), whole or in groups of columns.
+// Normalization of rows: RMSNorm (Zhang and Sennrich, 2019) and LayerNorm (Ba, Kiros and Hinton,
+// 2016), over whole rows or over groups of columns.
 #include "norm.cuh"
 
 struct NormArgs {
   const float *x; // [rows of x, stride]
   s32 stride;     // elements
   s32 cols;       // of x and of out
-  s32 group;      // columns normalised together; divides cols
+  s32 group;      // columns normalized together; divides cols
   s32 centered;   // 0: x/sqrt(mean(x^2)+eps)*weight; 1: (x-mean)/sqrt(variance+eps)*weight+bias
   float eps;
-  s32 width;           // of weight and bias: group, or cols where each group has its own
+  s32 width;           // of weight and bias: group, or cols if each group has its own
   const float *weight; // [width]
   const float *bias;   // [width], or 0: none
-  const s32 *at;       // [count] row of x that each row of out is made of, or 0: the same
+  const s32 *at;       // [count] row of x for each row of out, or 0: the same row
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
 };
@@ -21,30 +21,30 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 static_assert(warps == normParts);
 
-// How many times four columns a thread keeps between its passes; what a group has
-// beyond that it reads again. Enough for 4096 columns.
+// A thread keeps 4*kept columns in registers between its passes, enough for groups of 4096 columns,
+// and reads the rest of a group again.
 constexpr int kept = 2;
 
-// Beyond this many columns, a group is worth all warps of the block.
+// A group of more columns than this gets all warps of the block.
 constexpr int warpColumns = 1024;
 
 INLINE bool aligned(const void *p) { return (u64(p) & 15) == 0; }
 
-// loadFour reads numbers i to i+3 of n; what lies beyond n is 0.
+// loadFour reads numbers i to i+3 of n; those from n on are 0.
 INLINE float4 loadFour(const float *p, int i, int n, bool whole) {
   if (whole && i <= n - 4) return *reinterpret_cast<const float4 *>(p + i);
   return float4{i < n ? p[i] : 0.0f, i < n - 1 ? p[i + 1] : 0.0f, i < n - 2 ? p[i + 2] : 0.0f, i < n - 3 ? p[i + 3] : 0.0f};
 }
 
-// What the columns of a group have in common: a column becomes
-// ((x - mean) - rest) * scale. The mean is one rounded to float32, rest what it lacks.
+// A Spread is what the columns of a group have in common: a column becomes ((x - mean) - rest) *
+// scale. mean is rounded to float32; rest is the difference from the exact mean.
 struct Spread {
   float mean, rest, scale;
 };
 
-// spreadOf makes it of the sum of the squares of n columns, and of centered ones, which
-// are differences from the rounded mean, also of their own sum. The product taken off
-// the squares is small beside them, since the mean is nearly right.
+// spreadOf computes a Spread from the sum of squares of the columns. If the norm is centered, these
+// are differences from the rounded mean, and sum is their sum. The product that is subtracted from
+// the squares is small, since the mean is nearly exact.
 INLINE Spread spreadOf(float mean, float sum, float squares, float share, float eps) {
   const float rest = sum * share;
   const float left = fma(-sum, rest, squares);
@@ -53,14 +53,14 @@ INLINE Spread spreadOf(float mean, float sum, float squares, float share, float 
 
 template <typename T> INLINE T normalized(const Spread &s, T x, T weight) { return ((x - s.mean) - s.rest) * s.scale * weight; }
 
-// Sums wait here for the other warps of the block: two places, used in turn, so that
-// one barrier is enough for each.
+// A Meeting has the partial sums of the warps of a block, in two places that are used in turn, so
+// that each exchange needs one barrier.
 struct Meeting {
   alignas(16) float sums[2][2][warps];
 };
 
-// total makes of every s its sum over a team: all threads of the block, or the lanes
-// of a warp whose numbers agree above the lowest log2(lanes) bits.
+// total replaces every s by its sum over a team: all threads of the block, or the lanes of a warp
+// in aligned groups whose size is lanes.
 template <bool block, int n> INLINE void total(float (&s)[n], int lanes, Meeting &meet, int &turn) {
   for (int m = lanes / 2; m; m >>= 1) {
     UNROLL for (int i = 0; i < n; i++) s[i] = s[i] + shuffleXor(s[i], m);
@@ -76,22 +76,22 @@ template <bool block, int n> INLINE void total(float (&s)[n], int lanes, Meeting
   }
 }
 
-// away is v less the mean in the columns below n, and 0 beyond.
+// away returns v minus the mean for columns below n, and 0 for the others.
 INLINE float4 away(float4 v, float mean, int i, int n) {
   return float4{i < n ? v.x - mean : 0.0f, i < n - 1 ? v.y - mean : 0.0f, i < n - 2 ? v.z - mean : 0.0f,
                 i < n - 3 ? v.w - mean : 0.0f};
 }
 
-// normalize does the columns of a row from first on that belong to the calling warp
-// or block: one group, or with a warp also several of up to 64 columns, 128 in all.
-// Its first loads do not wait for count.
+// normalize computes the columns of a row from first on that belong to the calling warp or block:
+// one group, or for a warp also several groups of up to 64 columns, 128 columns in all. Its first
+// loads do not wait for count.
 template <bool block>
 INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int first, int span, Meeting &meet, int &turn) {
   constexpr int step = 4 * (block ? threads : 32);
   const int lane = tidX() & 31;
   const int start = 4 * (block ? tidX() : lane);
   const int lanes = a.group < 128 && !block ? a.group / 4 : 32;
-  const bool own = a.width != a.group; // each group has weights of its own
+  const bool own = a.width != a.group; // each group has its own weights
   const int wrap = a.group < 128 && !block && !own ? a.group - 1 : -1;
   const int n = minOf(span, a.cols - first), weights = own ? n : a.group;
   const float share = divide(1.0f, float(a.group));
@@ -144,7 +144,7 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
     if (bias) y += loadFour(bias, i & wrap, weights, wholeBias);
     storeFour(a.out, row, first + i, away(y, 0.0f, i, n));
   };
-  // A warp stores together, also where only some of its lanes have columns.
+  // All lanes of a warp store together, even if only some have columns.
   UNROLL for (int k = 0; k < kept; k++) {
     if (start - 4 * lane + k * step < n) store(start + k * step, v[k], w[k]);
   }
@@ -153,7 +153,7 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
   }
 }
 
-// spreadOfColumns is a group's, read column by column by one warp.
+// spreadOfColumns computes a group's Spread with one warp, column by column.
 INLINE Spread spreadOfColumns(const NormArgs &a, const float *x, int lane) {
   const float share = divide(1.0f, float(a.group));
   float mean = 0;
@@ -170,8 +170,8 @@ INLINE Spread spreadOfColumns(const NormArgs &a, const float *x, int lane) {
   return spreadOf(mean, a.centered ? warpSum(sum) : 0.0f, warpSum(squares), share, a.eps);
 }
 
-// normalizeUneven does a row whose groups do not end where blocks of columns do,
-// some columns at a time: first what their groups have in common, then the blocks.
+// normalizeUneven normalizes a row whose groups do not end at multiples of 32 columns. For each
+// window of columns it computes the Spreads of the groups, then writes the blocks of 32.
 INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
   constexpr int window = 512;
   __shared__ Spread spreads[window];
@@ -196,13 +196,12 @@ INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
   }
 }
 
-// norm writes a row for each block of threads. Which threads make a sum, and in
-// which order, is a matter of cols and group alone.
+// norm writes one row per block. Which threads compute a sum, and in which order, depends only on
+// cols and group.
 extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) {
   __shared__ Meeting meet;
   const int row = blockX(), warp = tidX() / 32, lane = tidX() & 31;
-  // One row waits for little else than memory; the weights need not wait for the
-  // kernel before.
+  // A single row mostly waits for memory. The weights need not wait for the previous kernel.
   if (row == 0) {
     for (int i = 32 * tidX(); i < a.width; i += 32 * threads) {
       prefetch(a.weight + i);
@@ -211,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
   }
   waitForPrevious();
   allowNext();
-  // Row 0 of x always exists: normalize asks for its values before it waits for count.
+  // Row 0 of x always exists: normalize loads its values before it waits for count.
   const int count = *a.count;
   const bool early = row == 0 && !a.at;
   if (!early && row >= count) return;

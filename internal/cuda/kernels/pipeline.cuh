@@ -1,34 +1,34 @@
-// How a block multiplies: the pipeline of tiles that all products share, whatever their
-// weights and rows are and wherever the results go.
+// The multiplication in a block: a pipeline of tiles that all products share, for any weights, rows
+// and destination of the results.
 //
-// The columns are cut into 8 segments of whole tiles, one for each warp of a block;
-// each is summed from 0 and the sums are added as a tree, ((0+1)+(2+3)) + ((4+5)+(6+7)), so that
-// two, four or eight who have a subtree each exchange one sum.
+// The columns are divided into 8 segments of whole tiles, one for each warp of a block. Each
+// segment is summed from 0, and the sums are added as a tree, ((0+1)+(2+3)) + ((4+5)+(6+7)), so
+// that two, four or eight blocks that each have a subtree exchange one sum each.
 #pragma once
 #include "multiply.cuh"
 
 INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
-// Sums are what the warps of a block sum up: by segment, row and column of a unit, and where
-// there is room of the unit before it, so that fast warps need not wait for slow ones twice.
+// Sums are the sums of the warps of a block, by segment, row and column of a unit. If there is
+// room, the sums of the previous unit are kept too, so that fast warps wait for slow ones only once
+// per unit.
 template <int NT, bool ONE, bool GATED> struct Sums {
   static constexpr int rows = (GATED ? 4 : 1) * tileRows, columns = ONE ? 1 : 8 * NT;
   static constexpr int turns = segments * rows * columns * 8 > 32768 ? 1 : 2;
   float of[turns][segments][rows][columns];
 };
 
-// pipeline takes a warp through its segment of units blockX, blockX+gridX and so on of the
-// work, each of R tiles of rows: 1, or where the product is GATED the 4 of a gate and what
-// it gates, or its 2 alone. Products are of 8*NT rows of the input, or of ONE. rowOf is
-// where tile r of a unit's rows begins, at the warp's segment. DEPTH tiles are on their way
-// while one is worked on: the first are asked for before begin is called, which calls its
-// argument with what multiplies. store writes a unit, of which its argument gives the value of
-// a row and a column.
+// pipeline runs a warp through its segment of units blockX, blockX+gridX and so on. A unit has R
+// tiles of rows: 1, or if GATED, 4 of a gate and what it gates, or 2 of a gate alone. Products have
+// 8*NT rows of the input, or one row if ONE. rowOf returns the address of tile r of a unit's rows,
+// at the warp's segment. DEPTH tiles are loaded ahead; the first loads start before begin is
+// called. begin calls its argument with the multiplier. store writes a unit; its argument returns
+// the value of a row and a column.
 template <class F, int NT, bool ONE, bool GATED, int DEPTH, class RowOf, class Begin, class Store>
 INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
                      const Begin &begin, const Store &store) {
   constexpr int turns = Sums<NT, ONE, GATED>::turns;
-  int ahead = blockX(), aheadR = 0, aheadK = 0; // what is loaded next
+  int ahead = blockX(), aheadR = 0, aheadK = 0; // the next tile to load
   const u8 *next = rowOf(ahead, 0);
   auto load = [&](F &w) ALWAYS {
     if (ahead >= units) return;
@@ -66,7 +66,7 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
     }
   };
   auto finish = [&](int unit) ALWAYS {
-    syncBlock(); // all warps have kept their sums
+    syncBlock(); // all warps have stored their sums
     store(unit, [&](int row, int col) ALWAYS {
       float v[segments];
       UNROLL for (int s = 0; s < segments; s++) v[s] = sums.of[turn][s][row][col];
@@ -104,38 +104,39 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
   });
 }
 
-// A Matrix is what a sum of its tiles still lacks: its rows' powers of two, or 0, and their
+// A Matrix is what turns sums of its tiles into values: the divisors of its rows, or 0, and their
 // bias, or 0.
 struct Matrix {
   const float *powers, *bias;
 };
 
-// valueOf makes the value of a row of a sum. The powers of two change no bits but the exponent.
+// valueOf turns a row's sum into its value. A divisor that is a power of two changes only the
+// exponent.
 INLINE float valueOf(const Matrix &m, float divided, int row, float sum) {
   float v = sum * (m.powers ? m.powers[row] * divided : divided);
   if (m.bias) v = v + m.bias[row];
   return v;
 }
 
-// A Gated is a product and what it gates, or without up what it alone activates: where
-// tiles of the warp's segment are, and where the values go.
+// A Gated is a product and what it gates, or without up a product and its activation: the tiles of
+// the warp's segment, and the destination of the values.
 struct Gated {
   const u8 *const &w, *const &up;
   Matrix gate, gated;
   const float &divided;
-  const s32 &rows; // of each
+  const s32 &rows; // of each product
   int tiles;       // of rows
   const Unit &unit;
   const Forms &out;
 };
 
-// gatedRow is where tile r of a unit's rows is. A second tile of rows that is not there is
-// the first again, and its results are not used.
+// gatedRow returns the address of tile r of a unit's rows. If the unit's second tile of rows does
+// not exist, it is the first again, and its results are not used.
 INLINE const u8 *gatedRow(const Gated &g, int unit, int r, s64 rowBytes) {
   return (r < 2 ? g.w : g.up) + minOf(2 * unit + (r & 1), g.tiles - 1) * rowBytes;
 }
 
-// storeGated writes a unit's columns first to end-1, of at most columns.
+// storeGated writes a unit's columns first to end-1, at most columns of them.
 template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, int first, int end, int columns, int lane, int warp, const Sum &sum) {
   for (int c = warp; c < columns; c += 8) {
     if (first + c >= end) break;
@@ -149,8 +150,8 @@ template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, 
   }
 }
 
-// storePlain gives put every value of a unit's columns first to end-1, of at most columns,
-// and rows to rows-1.
+// storePlain calls put with every value of a unit's columns first to end-1, at most columns of
+// them, in rows below rows.
 template <class Sum, class Put> INLINE void storePlain(int rows, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
   for (int i = tidX(); i < tileRows * columns; i += 256) {
     const int row = unit * tileRows + i / columns, at = first + i % columns;

@@ -1,25 +1,25 @@
-// Rows of the input of products in float8 (E4M3).
+// Conversion of the rows of an input to float8 (E4M3).
 #pragma once
 #include "float8.cuh"
 
 struct QuantizeArgs {
   const u16 *from; // in float16, see Forms
-  u8 *to;          // chunks of 128 columns, which lie like those of 64 columns of 16 bits
-  float *scales;   // [count] what numbers of a row are multiplied with
-  s32 stride;      // columns, a multiple of 256
-  float divided;   // what the input in float16 has been divided by
+  u8 *to;          // chunks of 128 columns, in the layout of chunks of 64 16-bit columns
+  float *scales;   // [count] the factor of each row's numbers
+  s32 stride;      // in columns, a multiple of 256
+  float divided;   // the input in float16 is divided by this
   const s32 *count;
 };
 
-// quantize rounds each row, a block's, in parts of its largest magnitude. A row that is not finite
-// becomes NaN.
+// quantize rounds one row per block, scaled so that its largest magnitude is the largest float8
+// number. A row with a number that is not finite becomes NaN.
 extern "C" __global__ void __launch_bounds__(256) quantize(const QuantizeArgs a) {
   waitForPrevious();
   allowNext();
   const int row = blockX(), pieces = a.stride / 16; // of 16 columns
   if (row >= *a.count) return;
   const u16 *x = a.from + chunkOf(row, 0, a.stride);
-  constexpr s64 apart = chunkRows * chunkCols; // from a chunk to the next
+  constexpr s64 apart = chunkRows * chunkCols; // of adjacent chunks
   auto eight = [&](int i) ALWAYS { return *reinterpret_cast<const uint4 *>(x + i / 8 * apart + (i ^ row) % 8 * 8); };
   auto sizeOf = [&](u32 v) ALWAYS { return maxOf(int(v & 0x7fff), int(v >> 16 & 0x7fff)); };
   int most = 0;

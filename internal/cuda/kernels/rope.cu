@@ -1,10 +1,10 @@
-// Rotary positions: queries and keys are normalised and turned, keys and values are
-// stored in their pages.
+// Rotary positions: these kernels normalize and rotate queries and keys, and store keys and values
+// in their pages.
 #include "head.cuh"
 
 struct AnglesArgs {
   const double *freqs;  // [sets][pairs] radians per position
-  const s32 *set;       // [T] the set that a token goes by
+  const s32 *set;       // [T] the set of each token
   const s32 *positions; // [T]
   const s32 *count;     // tokens of the step
   float2 *out;          // [T][pairs] cosine and sine, both times scale
@@ -14,10 +14,10 @@ struct AnglesArgs {
   s32 pad;
 };
 
-// sinCos is the sine and the cosine of an angle up to 2^31 or so, to 1e-11.
+// sinCos computes the sine and the cosine of an angle up to about 2^31, to 1e-11.
 INLINE void sinCos(double angle, double &sine, double &cosine) {
-  // What is left of the angle beyond the nearest quarter turn. The second part of
-  // pi/2 is what the first lacks; the products are not rounded.
+  // r is the angle minus the nearest multiple of pi/2. The second constant is what the first lacks
+  // of pi/2; the products are not rounded.
   const double turns = __builtin_rint(angle * 0.63661977236758134);
   double r = __builtin_fma(-turns, 1.5707963267948966, angle);
   r = __builtin_fma(-turns, 6.123233995736766e-17, r);
@@ -34,14 +34,14 @@ INLINE void sinCos(double angle, double &sine, double &cosine) {
   c = __builtin_fma(c, q, 1.0 / 24);
   c = __builtin_fma(c, q, -0.5);
   c = __builtin_fma(c, q, 1.0);
-  // The quarter, read from the number's bits: a conversion of NaN is not defined.
+  // The quarter turn comes from the number's bits, since the conversion of NaN is undefined.
   const int quarter = int(__builtin_bit_cast(u64, turns + 0x1.8p52) & 3);
   const double a = quarter & 1 ? c : s, b = quarter & 1 ? s : c;
   sine = quarter & 2 ? -a : a;
   cosine = quarter == 1 || quarter == 2 ? -b : b;
 }
 
-// grid (T), 128 threads. Once a step; all layers read it.
+// Grid (T), 128 threads. It runs once per step, for all layers.
 extern "C" __global__ void __launch_bounds__(128) angles(const AnglesArgs a) {
   waitForPrevious();
   allowNext();
@@ -59,7 +59,8 @@ extern "C" __global__ void __launch_bounds__(128) angles(const AnglesArgs a) {
 constexpr int turnWarps = 4;
 constexpr int laneValues = maxHeadDim / 32; // of a head
 
-// A warp does one head of one token: first those of q, then those of k, then of v.
+// turnHead computes one head of one token per warp: first the heads of q, then those of k, then of
+// v.
 template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
   const int token = blockY(), lane = tidX() % 32, dim = a.headDim;
   int head = blockX() * turnWarps + tidX() / 32;
@@ -68,7 +69,7 @@ template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
   const bool some = head < a.heads + 2 * a.kvHeads && token < *a.count;
   if (!query) head -= key ? a.heads : a.heads + a.kvHeads;
 
-  // What no kernel writes is asked for while the one before still runs.
+  // What no kernel writes is loaded while the previous kernel still runs.
   Slot slot{};
   if (some && !query) {
     const Place place = a.table.places[token];
@@ -102,9 +103,9 @@ template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
   }
 }
 
-// grid (ceil((heads+2*kvHeads)/4), T), 128 threads.
-// cost: one row is bound by latency: place and page are found while the kernel before
-// runs; many rows by memory: a head is read once and written once.
+// Grid (ceil((heads+2*kvHeads)/4), T), 128 threads. Cost: one row is bound by latency, so place and
+// page are loaded while the previous kernel runs; many rows are bound by memory: each head is read
+// once and written once.
 #define TURN(name, cache)                                                                \
   extern "C" __global__ void __launch_bounds__(32 * turnWarps) name(const TurnArgs a) {  \
     __shared__ float rows[turnWarps][maxHeadDim];                                        \

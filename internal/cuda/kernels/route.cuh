@@ -1,33 +1,33 @@
-// Which experts a token has: a router's logits choose them, as internal/cpu/route.go defines it.
+// The choice of experts from a router's logits, as internal/cpu/route.go defines it.
 #pragma once
 #include "doubles.cuh"
 #include "experts.cuh"
 
-// As plan.Score counts them.
+// In the order of plan.Score.
 enum { softmaxAll, softmaxChosen, sigmoidEach, sparseMixer, sqrtSoftplus };
 
 struct RouteArgs {
   const float *logits; // [T, stride]
-  const float *bias;   // [experts] added to scores to choose by, or 0
+  const float *bias;   // [experts] added to the scores for the choice alone, or 0
   s32 stride;          // elements
   s32 experts;         // at most maxExperts
-  s32 used;            // experts of a token
+  s32 used;            // experts per token
   s32 score;
   s32 normalize;       // 1: weights are divided by their sum
-  s32 groups;          // of consecutive experts; 0 or 1: all experts can be chosen
+  s32 groups;          // of consecutive experts; 0 or 1: no groups
   s32 groupsUsed;
-  s32 groupTop;        // experts by which a group is judged
+  s32 groupTop;        // a group's score is the sum of its best groupTop experts
   double scale;        // of the weights
   const s32 *count;    // tokens of this step
   s32 *chosen;         // [T, used] the best first
   float *weights;      // [T, used]
-  s32 *slots;          // [T, used]; these four are written where there is one token
+  s32 *slots;          // [T, used]; this and the next three are written if there is one token
   s32 *tokens;         // [T*used] token of each slot
   Active *active;      // [min(T*used, experts)]
-  s32 *sizes;          // [2] active experts, and slots
+  s32 *sizes;          // [2] the numbers of active experts and of slots
 };
 
-// inGroup adds up the best experts of a group, the best first.
+// inGroup returns the sum of the top best experts of a group, added from the best on.
 INLINE double inGroup(const double *choice, int size, int top) {
   double sum = 0, last = infinity;
   int at = -1;
@@ -43,8 +43,8 @@ INLINE double inGroup(const double *choice, int size, int top) {
   return sum;
 }
 
-// scoreExperts has a warp write the scores of all experts, and what they are chosen by. It
-// reports whether the logits are finite.
+// scoreExperts computes, with one warp, the scores of all experts and the values that choose among
+// them. It returns whether all logits are finite.
 INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores, double *choice, double *groups, int lane) {
   bool good = true;
   double top = -infinity;
@@ -86,18 +86,18 @@ INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores
 
 constexpr int routeThreads = 128;
 
-// A RouteForm is what few routers have: factors of experts' weights, the jitter of sparseMixer,
-// experts from real on that have no matrices, and experts that are given.
+// A RouteForm has what few routers use: factors of the experts' weights, the jitter of sparseMixer,
+// experts without matrices (from real on), and experts that are given.
 struct RouteForm {
   const float *scales; // [experts], or 0
   double jitter;
-  const float *given;  // [T, givenStride] numbers of a token's experts, or 0: they are chosen
+  const float *given;  // [T, givenStride] indices of the token's experts, or 0: the router chooses
   s32 givenStride;     // elements
   s32 real;
 };
 
-// mixed has a warp make the weights of sparseMixer: of each expert, its part of a softmax over those
-// that are not chosen before it and near it.
+// mixed computes the weights of sparseMixer with one warp: the share of each expert in a softmax
+// over the experts that are near it and not chosen before it.
 INLINE void mixed(double *mine, const double *scores, const s32 *picked, int experts, int used, double jitter, int lane) {
   for (int k = 0; k < used; k++) {
     const double s = scores[picked[k]];
@@ -114,8 +114,8 @@ INLINE void mixed(double *mine, const double *scores, const s32 *picked, int exp
   syncWarp();
 }
 
-// routeToken chooses the experts of a token, in float64: the first warp of a block has the scores and
-// the weights, and a thread the place of an expert among all.
+// routeToken chooses the experts of a token, in float64. The first warp of the block computes
+// scores and weights; each thread ranks experts among all.
 template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm &form) {
   extern __shared__ double shared[];
   __shared__ int finite;
@@ -133,7 +133,7 @@ template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm
   const bool good = finite, given = FORMS && form.given;
   for (int k = tidX(); given && good && k < a.used; k += routeThreads) {
     const float e = form.given[s64(token) * form.givenStride + k];
-    picked[k] = e > 0 ? int(minOf(e, float(a.experts - 1))) : 0; // NaN is 0
+    picked[k] = e > 0 ? int(minOf(e, float(a.experts - 1))) : 0; // NaN gives 0
     mine[k] = scores[picked[k]];
   }
   for (int i = tidX(); !given && good && i < a.experts; i += routeThreads) {
@@ -160,14 +160,14 @@ template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm
   }
   for (int k = lane; k < a.used; k += 32) {
     const s64 i = s64(token) * a.used + k;
-    // What is not finite chooses the first experts, and stays so.
+    // If a logit is not finite, the token gets the first experts with NaN weights.
     const int expert = good ? picked[k] : k;
     a.chosen[i] = expert;
     double weight = mine[k] / sum * a.scale;
     if (FORMS && form.scales) weight *= double(form.scales[expert]);
     a.weights[i] = good ? float(weight) : asFloat(0x7fc00000);
     if (FORMS && count == 1) {
-      int place = 0, all = 0; // of the expert among those with matrices
+      int place = 0, all = 0; // of the expert, and the number of all, among those with matrices
       for (int j = 0; j < a.used; j++) {
         const bool real = (good ? picked[j] : j) < form.real;
         place += real && j < k, all += real;

@@ -1,18 +1,19 @@
-// A single row of activations in a block's shared memory, which every warp fills for its own
-// segment. The block may normalise it itself.
+// A single row of activations in a block's shared memory. Each warp loads its own segment; the
+// block may normalize the row itself.
 #pragma once
 #include "multiply.cuh"
 #include "norm.cuh"
 
-// putColumns writes columns col to col+7 of a row, two to a word, as WordsOne reads them.
+// putColumns stores columns col to col+7 of a row, two to a word, in the order of WordsOne.
 INLINE void putColumns(u16 *row, int col, const u32 (&w)[4]) {
-  u32 *to = reinterpret_cast<u32 *>(row + (col & -32)) + col % 32 / 8; // first and second columns of each step
+  // the first and second columns of each step
+  u32 *to = reinterpret_cast<u32 *>(row + (col & -32)) + col % 32 / 8;
   UNROLL for (int t = 0; t < 4; t++) to[4 * t] = w[t];
 }
 
-// bringRow copies columns from to end of a row, multiples of 32, for the calling warp.
+// bringRow copies columns from to end-1 of a row, both multiples of 32, with the calling warp.
 INLINE void bringRow(u16 *to, const u16 *x, int row, int stride, int from, int end, int lane) {
-  constexpr int together = 4; // loads under way
+  constexpr int together = 4; // loads in flight
   _Pragma("unroll 1") for (int first = from + 8 * lane; first < end; first += 256 * together) {
     uint4 v[together];
     UNROLL for (int i = 0; i < together; i++) {
@@ -30,13 +31,13 @@ template <> METHOD u16 numberOf<BF16>(float v, float) { return floatToBfloat(v);
 
 INLINE float4 fourOf(const float *p, int i, int n) { return i < n ? *reinterpret_cast<const float4 *>(p + i) : float4{}; }
 
-// normalizeRow does what the kernel norm does for a row of a.cols columns, a multiple
-// of 4, and writes columns from to end of it, multiples of 32, for the calling warp.
+// normalizeRow does what the kernel norm does for a row of a.cols columns, a multiple of 4. It
+// stores columns from to end-1, both multiples of 32, with the calling warp.
 template <class F> INLINE void normalizeRow(const LinearArgs &a, u16 *to, int from, int end, int warp, int lane) {
   alignas(16) __shared__ float sums[normParts];
   const float *x = a.x + s64(a.row ? *a.row : 0) * a.inStride;
-  const int column = 8 * lane; // of the 256 that a warp does together
-  float4 v[2], w[2];           // of the first
+  const int column = 8 * lane; // of the 256 columns that a warp computes together
+  float4 v[2], w[2];           // of the first 256
   UNROLL for (int i = 0; i < 2; i++) {
     v[i] = fourOf(x, from + column + 4 * i, a.cols);
     w[i] = fourOf(a.norm, from + column + 4 * i, a.cols);
@@ -54,7 +55,7 @@ template <class F> INLINE void normalizeRow(const LinearArgs &a, u16 *to, int fr
   for (int first = from; first < end; first += 256) {
     float y[8];
     UNROLL for (int i = 0; i < 8; i++) y[i] = v[i / 4][i & 3] * scale * w[i / 4][i & 3];
-    UNROLL for (int i = 0; i < 2; i++) { // the next, while this one is written
+    UNROLL for (int i = 0; i < 2; i++) { // loads the next 256 while this one is stored
       v[i] = fourOf(x, first + 256 + column + 4 * i, a.cols);
       w[i] = fourOf(a.norm, first + 256 + column + 4 * i, a.cols);
     }

@@ -2,7 +2,7 @@
 #pragma once
 #include "kv.cuh"
 
-// A RowsPool is the pages of an exact state: pageTokens rows of width numbers each.
+// A RowsPool is the pages of an exact state. A page has pageTokens rows of width numbers.
 struct RowsPool {
   u8 *base;
   s64 apart; // bytes from a page to the next

@@ -1,5 +1,5 @@
-// What is done with rows of values beside the functions of elementwise.cu: rows joined, multiplied,
-// mixed, and scaled by positions or by the sizes of rows.
+// Operations on rows beside the functions of elementwise.cu: concatenation, multiplication, mixing,
+// rotation, and scaling by positions or by statistics of the row.
 #include "each.cuh"
 
 struct ConcatArgs {
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(threads) concat(const ConcatArgs a)
 
 struct MulArgs {
   const float *x;   // [T, xStride]
-  const float *y;   // [T, yStride], or a weight [cols] where yStride is 0
+  const float *y;   // [T, yStride], or a weight [cols] if yStride is 0
   s32 xStride;      // elements
   s32 yStride;      // elements
   s32 single;       // 1: x has one column, which multiplies all of y
@@ -46,8 +46,8 @@ constexpr int mostMixed = 8;
 
 struct MixArgs {
   const float *x[mostMixed]; // [T, stride] each
-  const float *by;           // [T, byStride], of which each value has a column
-  s32 n;                     // values
+  const float *by;           // [T, byStride], with one column per value
+  s32 n;                     // number of values
   s32 stride;                // of values, elements
   s32 byStride;              // elements
   s32 cols;                  // of values and out
@@ -55,7 +55,7 @@ struct MixArgs {
   Forms out;                 // cols columns
 };
 
-// mix writes the sum of values, each times a column of by, in ascending order from 0.
+// mix writes the sum of the values, each times its column of by, added in ascending order from 0.
 extern "C" __global__ void __launch_bounds__(threads) mix(const MixArgs a) {
   waitForPrevious();
   allowNext();
@@ -79,8 +79,8 @@ struct TemperArgs {
   Forms out;        // cols columns
 };
 
-// logarithm is ln(v) of a number of at least 1, to 1e-15 of it: with v = m*2^e, m near 1, that of m is
-// 2 artanh((m-1)/(m+1)), of whose series ten terms leave 1e-17.
+// logarithm returns ln(v) for v >= 1 with a relative error of 1e-15. With v = m*2^e, m near 1,
+// ln(m) is 2 artanh((m-1)/(m+1)); ten terms of its series leave an error of 1e-17.
 INLINE double logarithm(double v) {
   const u64 bits = __builtin_bit_cast(u64, v);
   int e = int(bits >> 52) - 1023;
@@ -115,14 +115,14 @@ struct RotateArgs {
   const float2 *angles; // [T][dims/2]
   s32 stride;           // elements
   s32 headDim;
-  s32 first, dims;      // numbers first to first+dims of a head are turned
+  s32 first, dims;      // numbers first to first+dims-1 of a head are rotated
   s32 interleaved;      // pairs are 0: (i, i+dims/2), 1: (2i, 2i+1)
   s32 cols;             // of x and out
   const s32 *count;     // rows of this step
   Forms out;            // cols columns
 };
 
-// rotate writes heads of which a part is turned.
+// rotate writes heads with a part of each rotated.
 extern "C" __global__ void __launch_bounds__(threads) rotate(const RotateArgs a) {
   waitForPrevious();
   allowNext();
@@ -142,13 +142,13 @@ extern "C" __global__ void __launch_bounds__(threads) rotate(const RotateArgs a)
 
 INLINE double shuffled(double v, int mask) { return __builtin_bit_cast(double, shuffleXor(__builtin_bit_cast(u64, v), mask)); }
 
-// sumOfRow adds up of(col) for all columns of a row, in float64: every thread those that are threads
-// apart, in ascending order, then the lanes of a warp, then the warps.
+// sumOfRow adds of(col) for all columns of a row, in float64: each thread adds every threads-th
+// column in ascending order, then the lanes of a warp are added, then the warps.
 template <class Of> INLINE double sumOfRow(int cols, double (&parts)[threads / 32], const Of &of) {
   double sum = 0;
   for (int col = tidX(); col < cols; col += threads) sum = sum + of(col);
   UNROLL for (int m = 16; m; m >>= 1) sum = sum + shuffled(sum, m);
-  syncBlock(); // the sum before has been read
+  syncBlock(); // all threads have read the previous sums
   if (tidX() % 32 == 0) parts[tidX() / 32] = sum;
   syncBlock();
   sum = 0;
@@ -156,7 +156,7 @@ template <class Of> INLINE double sumOfRow(int cols, double (&parts)[threads / 3
   return sum;
 }
 
-// storeRow writes a row, of which of(col) are the columns.
+// storeRow writes a row with the columns of(col).
 template <class Of> INLINE void storeRow(const Forms &out, int row, int cols, const Of &of) {
   const int lane = tidX() % 32;
   for (int block = tidX() / 32; 32 * block < cols; block += threads / 32) {
@@ -171,13 +171,14 @@ struct RescaleArgs {
   double eps;
   s32 xStride;      // elements
   s32 likeStride;   // elements
-  s32 cols;         // of all
+  s32 cols;         // of x, like and out
   s32 pad;
   const s32 *count; // rows of this step
   Forms out;        // cols columns
 };
 
-// rescale writes rows of x with the root mean square of rows of like. A block does a row; grid (T).
+// rescale scales the rows of x to the root mean square of the rows of like. Grid (T), a row per
+// block.
 extern "C" __global__ void __launch_bounds__(threads) rescale(const RescaleArgs a) {
   __shared__ double parts[threads / 32];
   waitForPrevious();
@@ -200,7 +201,8 @@ struct SparsifyArgs {
   Forms out;        // cols columns
 };
 
-// sparsify writes what rows are above their mean and by deviations, or 0. A block does a row; grid (T).
+// sparsify writes how far values of a row are above its mean plus by standard deviations, or 0.
+// Grid (T), a row per block.
 extern "C" __global__ void __launch_bounds__(threads) sparsify(const SparsifyArgs a) {
   __shared__ double parts[threads / 32];
   waitForPrevious();

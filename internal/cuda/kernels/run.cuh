@@ -1,28 +1,28 @@
-// A run of a head's keys and values in the registers of a warp, as matrix instructions want
-// them: the keys' positions, and then the values' numbers, are their rows, and 8 queries
-// their columns. Lane 4g+t has
+// A run (32 positions) of a head's keys and values in the registers of a warp, in the layout of
+// matrix instructions: their rows are the positions of the keys, then the numbers of the values;
+// their columns are 8 queries. Lane 4g+t has
 //
 //   of the keys of positions g, g+8, g+16 and g+24, numbers 4t to 4t+3 of each 16
-//   of the values of positions 2t, 2t+1, 2t+8, 2t+9 and of those 16 further, numbers 8g to
-//   8g+7 of each 64
+//   of the values of positions 2t, 2t+1, 2t+8, 2t+9 and those plus 16, numbers 8g to 8g+7 of
+//   each 64
 #pragma once
 #include "segment.cuh"
 #include "source.cuh"
 
-// Scores are those of a lane, of columns 2t and 2t+1: positions g and g+8 of each 16.
+// A lane's scores: of columns 2t and 2t+1, positions g and g+8 of each 16.
 using Scores = float[2][4];
 
-// Weights are those of a lane: of column g, positions 2t and 2t+1, 2t+8 and 2t+9 of each 16.
+// A lane's weights: of column g, positions 2t and 2t+1, 2t+8 and 2t+9 of each 16.
 using Weights = u32[2][2];
 
-// Values are those of a lane and one 64: numbers 8g+2j and 8g+2j+1 of columns 2t and 2t+1.
+// A lane's values of one 64: numbers 8g+2j and 8g+2j+1 of columns 2t and 2t+1.
 using Values = float[4][4];
 
 INLINE int keyPosition(int i) { return tidX() % 32 / 4 + 8 * i; }
 INLINE int valuePosition(int i) { return tidX() % 4 * 2 + i % 2 + i / 2 * 8; }
 
-// capScores makes exponents of products, as capProducts does, in the least code: it is in the
-// way of models that have no softcap.
+// capScores turns products into exponents, as capProducts does, in the least code, for the sake of
+// models without a softcap.
 INLINE void capScores(Scores &x, const AttentionArgs &a) {
   _Pragma("unroll 1") for (int n = 0; n < 8; n++) {
     const float capped = cappedExponent(x[0][0], a);
@@ -31,8 +31,9 @@ INLINE void capScores(Scores &x, const AttentionArgs &a) {
   }
 }
 
-// weigh makes weights of the products of a run that begins at a position, of which the
-// columns of this lane see what seen says, and their tops, -inf of one that sees nothing.
+// weigh computes the weights from the products of the run that begins at position begin, and the
+// tops. The columns of this lane see the positions in seen; a column that sees none of the run has
+// a top of -inf.
 INLINE void weigh(Weights &w, float (&top)[2], Scores &x, const AttentionArgs &a, int begin, const Seen (&seen)[2]) {
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
   if (a.softcap > 0) capScores(x, a);
@@ -64,7 +65,7 @@ INLINE void addWeights(float (&sum)[4], const Weights &w) {
   UNROLL for (int m = 0; m < 2; m++) addProducts(sum, ones, w[m][0], w[m][1]);
 }
 
-// addValues adds the weighted values of 16 positions, of which v has 8 numbers of four.
+// addValues adds the weighted values of 16 positions. v has 8 numbers of each of the lane's four.
 INLINE void addValues(Values &c, const u32 (&v)[4][4], const u32 (&w)[2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     const u32 m[4] = {__nvvm_prmt(v[0][j], v[1][j], 0x5410u), __nvvm_prmt(v[0][j], v[1][j], 0x7632u),
@@ -75,7 +76,7 @@ INLINE void addValues(Values &c, const u32 (&v)[4][4], const u32 (&w)[2]) {
 
 // --- Heads of 64 and 128
 
-// What a lane loads of a row: four numbers of a key, or eight of a value.
+// Four and EightOf are what a lane loads of a row: four numbers of a key, or eight of a value.
 template <class C> struct Four {
   u32 raw;
   METHOD void load(const u8 *at) { raw = loadOnce(reinterpret_cast<const u32 *>(at)); }
@@ -104,16 +105,16 @@ template <> struct EightOf<CacheF16> {
 template <class C, int D> struct Run {
   static constexpr bool scales = C::shared != 0;
   static constexpr int steps = D / 16, blocks = D / 64;
-  // Scales of a key, and those of a value that a lane needs.
+  // The scales of a key, and the scales of a value that a lane needs.
   static constexpr int keyScales = scales ? scalesOf<C>(D) : 1, valueScales = keyScales < blocks ? keyScales : blocks;
   Four<C> key[4][steps];
   EightOf<C> value[8][blocks];
   u16 keyScale[4][keyScales], valueScale[8][valueScales];
-  // Where the run is: of its first position where a page holds whole runs, else of that of
-  // the lane.
+  // The page and the place in it: of the run's first position if pages hold whole runs, else of the
+  // lane's position.
   int page, at;
 
-  // find finds positions lo to hi-1 of the run that begins at a position, at least one.
+  // find looks up positions lo to hi-1, at least one, of the run that begins at position begin.
   METHOD void find(const Source &s, int begin, int lo, int hi) {
     const int tokens = s.pool.pageTokens;
     const int position = begin + (tokens % runTokens == 0 ? 0 : minOf(maxOf(tidX() % 32, lo), hi - 1));
@@ -121,8 +122,8 @@ template <class C, int D> struct Run {
     page = s.table.pages[s.shift + number], at = position - number * tokens;
   }
 
-  // loadKeys and loadValues ask for positions lo to hi-1 that find has found; the others
-  // are 0.
+  // loadKeys and loadValues load positions lo to hi-1, which find has looked up, and set the others
+  // to 0.
   METHOD void loadKeys(const Source &s, int lo, int hi) {
     if (s.pool.pageTokens % runTokens == 0) loadKeys(s, lo, hi, [&](int i) ALWAYS { return Slot{page * s.pool.apart, at + i}; });
     else loadKeys(s, lo, hi, [&](int i) ALWAYS { return Slot{int(shuffleFrom(u32(page), i)) * s.pool.apart, int(shuffleFrom(u32(at), i))}; });
@@ -176,7 +177,7 @@ template <class C, int D> struct Run {
     }
   }
 
-  // putKey and putValue put the copy of a head in the place of a position.
+  // putKey and putValue replace a position by the copy of a head.
   METHOD void putKey(int position, const Copy<C> &copy) {
     UNROLL for (int i = 0; i < 4; i++) {
       if (keyPosition(i) != position) continue;
@@ -197,7 +198,7 @@ template <class C, int D> struct Run {
     }
   }
 
-  // scores makes the products of the keys and the queries, of which q is row g.
+  // scores adds the products of the keys and the queries; q is row g of the queries.
   METHOD void scores(Scores &x, const u16 *q) const {
     UNROLL for (int k = 0; k < steps; k++) {
       const uint2 b = *reinterpret_cast<const uint2 *>(q + 16 * k + tidX() % 4 * 4);
@@ -222,8 +223,8 @@ template <class C, int D> struct Run {
 
 // --- Heads of any length
 
-// A Run of any length reads positions lo to hi-1 when they are needed, those of position
-// copied, if not -1, in copies.
+// A Run of any head length loads positions lo to hi-1 when they are needed. If copied is not -1,
+// that position comes from newKey and newValue.
 template <class C> struct Run<C, 0> {
   const Copy<C> *newKey, *newValue;
   int page, at, lo, hi, copied;

@@ -1,30 +1,29 @@
-// The choice of the next token from a row of logits, as package sample of the engine
-// defines it: to the bit. survey looks at every logit once; choose takes the best one
-// or, where a temperature is given, selects.
+// The choice of the next token from a row of logits, bit for bit as the engine's package sample
+// defines it. survey reads every logit once. choose takes the best one, or with a temperature makes
+// the selections.
 //
-// Steps in which a row has adjustments, or is sampled typically, have kernels of their
-// own, so that others pay nothing for them. surveyAdjusted puts adjusted logits in the
-// place of the model's, once it has read from these what is said of them alone, and
-// chooseAdjusted puts them back.
+// Steps with a row that has adjustments or typical sampling use kernels of their own, so that other
+// steps do not pay for them. surveyAdjusted first reads what depends on the model's logits alone,
+// then replaces logits by adjusted ones; chooseAdjusted restores the model's logits.
 //
-// Nothing is sorted but the last few candidates. A selection adds up weights, which
-// are integers, in buckets by rank, finds the bucket in which the running sum reaches
-// its target, and lists the tokens of that bucket alone. Buckets only narrow the
-// search: which ones there are changes nothing about what is found.
+// Only the last few candidates are sorted. A selection adds weights, which are integers, in buckets
+// by rank, finds the bucket in which the running sum reaches its target, and lists the tokens of
+// that bucket alone. Buckets only narrow the search: the choice of buckets does not change the
+// result.
 //
-// choose runs one cluster of gridX blocks for each row (launched with that cluster
-// size; before sm_90 gridX is 1). All blocks of a row hold the same state and take the
-// same decisions; they share the passes over the logits and meet at barriers.
+// choose runs one cluster of gridX blocks per row, and is launched with that cluster size; before
+// sm_90, gridX is 1. All blocks of a row hold the same state and make the same decisions; they
+// share the passes over the logits and synchronize at barriers.
 #include "device.cuh"
 
 enum { wantToken = 1, wantLogits = 2, wantHidden = 4, wantLogProbability = 8 };
 enum { statusGood, statusNotFinite, statusEmptyMask, statusNoLogit };
 
 constexpr int surveyThreads = 256;
-constexpr int surveyTokens = 4 * surveyThreads; // a block takes so many at a time
+constexpr int surveyTokens = 4 * surveyThreads; // tokens that a block takes at a time
 constexpr int chooseThreads = 1024;
-constexpr int segment = 128;        // tokens of which a warp adds up exponentials
-constexpr int digitBits = 11;       // a round of a selection narrows by so many
+constexpr int segment = 128;        // tokens whose exponentials a warp adds
+constexpr int digitBits = 11;       // bits by which a round of a selection narrows
 constexpr int buckets = 1 << digitBits;
 constexpr int listed = chooseThreads; // candidates that are sorted at once
 constexpr int maxRounds = 32;       // 4 selections of at most 7 rounds each, and 2 sums
@@ -32,8 +31,9 @@ constexpr int informationBits = 20; // binary places of a token's information
 constexpr float largest = 3.402823466e+38f;
 
 struct alignas(16) Adjustment { // ascending by token
-  s32 token;  // of the one that follows: -1, or the last token where no other one has it
-  float bias; // -Inf forbids the token; then the model's logit, while an adjusted one is in its place
+  s32 token;  // in the extra one: -1, or the last token if no other adjustment has it
+  // -Inf forbids the token. While an adjusted logit is in its place, bias keeps the model's logit.
+  float bias;
   s32 count;  // how often the token was chosen
   u8 prompt;  // whether it is in the prompt
   u8 pad[3];
@@ -47,48 +47,50 @@ struct alignas(16) RowParams { // [rows]
   u64 seed;
   u64 position;      // absolute, of the token that is chosen
   u32 choice;
-  u32 want;          // bits as above; without wantToken nothing is chosen
-  s32 mask;          // index into masks, -1 allows all
-  // What only the kernels for adjusted rows read.
-  s32 last;          // index into ids of a token that was chosen once more than its adjustment says, or -1
+  u32 want;          // bits as above; without wantToken no token is chosen
+  s32 mask;          // index into masks, or -1: all tokens are allowed
+  // The remaining fields are read by the kernels for adjusted rows only.
+  s32 last;          // index into ids of a token chosen once more than its adjustment says, or -1
   float typical;     // 0 and 1 keep all
   float repetition;  // 1 changes nothing
   float frequency;
   float presence;
-  s32 adjusted;      // how many adjustments there are; where last is not -1, another one follows
+  s32 adjusted;      // number of adjustments; if last is not -1, an extra one follows
   s32 pad;
-  Adjustment *adjustments; // in the device's memory or in pinned memory of the host; 0: there are none, nor a last token
+  // in the device's memory or in pinned memory of the host, or 0: no adjustments and no last token
+  Adjustment *adjustments;
 };
 
 struct RowResult { // [rows]
-  s32 token;            // -1 where none is wanted or the row failed
-  s32 status;           // as above; a row that wants no token fails by statusNotFinite alone
-  float logProbability; // of token, under the softmax of all logits; 0 where not wanted
+  s32 token;            // -1 if none is wanted or the row failed
+  s32 status;           // as above; a row that wants no token fails only with statusNotFinite
+  float logProbability; // of token, under the softmax of all logits; 0 if not wanted
   u32 pad;
 };
 
 struct SampleArgs {
-  float *logits;       // [rows, stride], of which vocab are used
+  float *logits;       // [rows, stride], of which vocab columns are used
   s32 stride;          // elements from row to row
   s32 vocab;           // at least 1
-  const RowParams *params; // [rows launched], 16-byte aligned; beyond count they are read but mean nothing
+  // [rows launched], 16-byte aligned; those from count on are read but ignored
+  const RowParams *params;
   const u32 *masks;    // [masks, maskWords], bit i%32 of word i/32 allows token i
   s32 maskWords;
   const s32 *count;    // rows of this step; more may be launched
-  u8 *scratch;         // [rows, scratchStride], 16-byte aligned; needs no preparation
+  u8 *scratch;         // [rows, scratchStride], 16-byte aligned; needs no initialization
   s64 scratchStride;   // bytes, a multiple of 16, at least scratchBytes(vocab, blocks)
   RowResult *results;
   s32 *sampled;        // [rows], the tokens again, for the next step
   s32 blocks;          // gridX of survey; changes no result
   s32 pad;
-  const s32 *ids;      // [T] of the step's tokens
+  const s32 *ids;      // [T] tokens of the step
 };
 
-// What a block of survey saw.
+// What a block of survey found.
 struct Survey {
   u64 best, worst; // the least and the largest rank of allowed logits above -Inf
   s32 allowed;     // tokens that the mask allows
-  s32 alive;       // those whose logit is above -Inf
+  s32 alive;       // allowed tokens with a logit above -Inf
   u32 broken;      // whether a logit is NaN or +Inf
   u32 pad;
 };
@@ -102,12 +104,12 @@ struct Exponentials {
 };
 static_assert(sizeof(Exponentials) == 16);
 
-// A row's scratch memory. survey clears sums and counts; a round of choose uses one of
-// the two sums, and clears it when all blocks have read it.
+// A row's scratch memory. survey clears sums and counts. A round of choose uses one of the two
+// sums, and clears it when all blocks have read it.
 struct Scratch {
   u64 sums[2][buckets];
   u64 list[listed];       // ranks of the candidates of a round, in any order
-  s32 counts[maxRounds];  // how many there are, which may be more than fit
+  s32 counts[maxRounds];  // numbers of candidates, which may exceed listed
   // Survey [blocks] and Exponentials [ceil(vocab/segment)] follow.
 };
 constexpr s64 scratchBytes(s64 vocab, s64 blocks) {
@@ -149,9 +151,9 @@ INLINE u64 warpMax(u64 v) {
   return v;
 }
 
-// rankOf makes one integer of a logit and its token: ascending rank is descending
-// logit, then ascending id. Neither NaN nor, as -0 equals 0, the sign of 0 has a place
-// in it. logitOf undoes it.
+// rankOf makes one integer of a logit and its token: ascending rank is descending logit, then
+// ascending id. It does not represent NaN, nor the sign of 0, since -0 equals 0. logitOf returns
+// the logit of a rank.
 INLINE u32 turned(u32 b) { return b ^ (~u32(s32(b) >> 31) >> 1); }
 INLINE u64 rankOf(float logit, u32 id) {
   u32 b = asBits(logit);
@@ -160,7 +162,7 @@ INLINE u64 rankOf(float logit, u32 id) {
 }
 INLINE float logitOf(u64 rank) { return asFloat(turned(u32(rank >> 32))); }
 
-// readParams reads what a kernel needs of a row's parameters.
+// readParams reads the parameters of a row that a kernel needs.
 template <bool adjusting> INLINE RowParams readParams(const RowParams *p) {
   struct alignas(16) {
     uint4 v[5];
@@ -184,7 +186,7 @@ INLINE Row rowOf(const SampleArgs &a, const RowParams &p, int row) {
   return {l, p.mask < 0 ? nullptr : a.masks + s64(p.mask) * a.maskWords, u32(a.vocab), (u64(l) & 15) == 0};
 }
 
-// fourLogits returns those of tokens i to i+3, -Inf beyond the vocabulary. i is a
+// fourLogits returns the logits of tokens i to i+3, -Inf for those beyond the vocabulary. i is a
 // multiple of 4.
 INLINE float4 fourLogits(const Row &r, u32 i) {
   if (r.wide && i + 4 <= r.vocab) return __builtin_bit_cast(float4, read16(r.logits + i));
@@ -203,7 +205,7 @@ INLINE u32 fourAllowed(const Row &r, u32 i) {
 template <typename F> INLINE void eachToken(const Row &r, F f) {
   const u32 step = 4 * chooseThreads * gridX();
   u32 i = 4 * (chooseThreads * blockX() + tidX());
-  float4 next = fourLogits(r, i); // one step ahead of its use
+  float4 next = fourLogits(r, i); // loaded one step ahead
   u32 nextAllowed = fourAllowed(r, i);
   while (i < r.vocab) {
     const float v[4] = {next.x, next.y, next.z, next.w};
@@ -217,11 +219,11 @@ template <typename F> INLINE void eachToken(const Row &r, F f) {
   }
 }
 
-// What turns logits into weights.
+// A Scale is the parameters of weightOf.
 struct Scale {
   double best, temperature;
   float bestLogit;
-  float weightless; // the weight is surely 0 where a logit is further below the best
+  float weightless; // the weight is certainly 0 if a logit is further below the best
   int shift;        // S: the weight of the best logit is 2^S
 };
 INLINE Scale scaleOf(float best, float temperature, u32 vocab) {
@@ -229,8 +231,8 @@ INLINE Scale scaleOf(float best, float temperature, u32 vocab) {
   return {best, temperature, best, temperature * (float(shift + 2) * 0.6931472f), shift};
 }
 
-// weightOf returns floor(2^S * e((logit - best)/temperature)). Its operations and their
-// order are part of the choice's definition; none may be fused.
+// weightOf returns floor(2^S * e^((logit - best)/temperature)). Its operations and their order are
+// part of the definition of the choice; none may be fused.
 INLINE u64 weightOf(const Scale &s, float logit) {
   if (s.bestLogit - logit > s.weightless) return 0; // no need to divide
   const double x = (double(logit) - s.best) / s.temperature;
@@ -255,15 +257,15 @@ INLINE u64 weightOf(const Scale &s, float logit) {
   return u64(s64(e * doubleOf(u64(1023 + k + s.shift) << 52)));
 }
 
-// informationOf returns floor(2^20 * (best - logit)/temperature) of a logit whose weight
-// may be above 0.
+// informationOf returns floor(2^20 * (best - logit)/temperature) for a logit whose weight may be
+// above 0.
 INLINE u64 informationOf(const Scale &s, float logit) {
   const double x = (double(logit) - s.best) / s.temperature;
   return u64(-x * double(1 << informationBits));
 }
-// distanceOf makes one integer of how far a token's information is from the mean, and
-// of the token: it ascends in the order in which typical sampling keeps them.
-constexpr u64 largestDistance = (1ull << 58) - 1; // informations are below 2^26
+// distanceOf makes one integer of the distance of a token's information from the mean and of the
+// token's id. It ascends in the order in which typical sampling keeps tokens.
+constexpr u64 largestDistance = (1ull << 58) - 1; // information is below 2^26
 INLINE u64 distanceOf(const Scale &s, float logit, u32 id, u64 mean) {
   const u64 v = informationOf(s, logit);
   return (v > mean ? v - mean : mean - v) << 32 | id;
@@ -284,8 +286,7 @@ INLINE u64 meanOf(u64 sum, u64 total) {
 
 INLINE u64 upperProduct(u64 a, u64 b) { return u64((unsigned __int128)a * b >> 64); }
 
-// ceilProduct returns the least integer that is not below f*n, for f in (0, 1] and n
-// below 2^63.
+// ceilProduct returns ceil(f*n), for f in (0, 1] and n below 2^63.
 INLINE u64 ceilProduct(float f, u64 n) {
   const u32 b = asBits(f);
   const int exponent = int(b >> 23 & 255);
@@ -316,11 +317,11 @@ INLINE u64 uniform(const RowParams &p) {
   return u64(c1) << 32 | c0;
 }
 
-// expBelow returns e^v for v up to 0, and 0 where that is not a normal number.
+// expBelow returns e^v for v up to 0, or 0 if that is not a normal number.
 INLINE float expBelow(float v) { return v > -87.0f ? expOf(v) : 0.0f; }
 
-// logarithm returns ln v of a normal number v, of a small one near 1 as exactly as of
-// others.
+// logarithm returns ln v of a normal number v. Near 1, where ln v is small, it is as exact as
+// elsewhere.
 INLINE double logarithm(double v) {
   u64 b = bitsOf(v);
   int k = int(b >> 52) - 1023;
@@ -343,8 +344,8 @@ INLINE double logarithm(double v) {
   return 2 * z * s + double(k) * 0.69314718055994531;
 }
 
-// adjustedLogit is what becomes of a logit of the model. Its operations and their order
-// are part of the choice's definition; none may be fused.
+// adjustedLogit returns the adjusted logit. Its operations and their order are part of the
+// definition of the choice; none may be fused.
 INLINE float finite(float v) { return minOf(maxOf(v, -largest), largest); }
 INLINE float adjustedLogit(float logit, const Adjustment &x, const RowParams &p) {
   if (!isFinite(logit)) return logit;
@@ -358,8 +359,7 @@ INLINE float adjustedLogit(float logit, const Adjustment &x, const RowParams &p)
   return logit;
 }
 
-// firstFrom returns the index of the first of n adjustments that is of token or a later
-// one.
+// firstFrom returns the index of the first of n adjustments whose token is at least token.
 INLINE int firstFrom(const Adjustment *of, int n, u32 token) {
   int from = 0;
   while (n > 0) {
@@ -374,8 +374,8 @@ INLINE int firstFrom(const Adjustment *of, int n, u32 token) {
   return from;
 }
 
-// adjust adjusts the logits of tokens first to end-1, the block's own, and returns how
-// many of a thread's it forbids that the mask allows.
+// adjust adjusts the logits of tokens first to end-1, the block's own. It returns how many of the
+// calling thread's tokens it forbids that the mask allows.
 INLINE int adjust(const SampleArgs &a, const Row &r, const RowParams &p, int row, u32 first, u32 end) {
   Adjustment *of = p.adjustments;
   float *logits = a.logits + s64(row) * a.stride;
@@ -401,8 +401,7 @@ INLINE int adjust(const SampleArgs &a, const Row &r, const RowParams &p, int row
   return forbidden;
 }
 
-// restore puts the model's logits back. One block does it for a row, when no other one
-// reads them.
+// restore restores the model's logits. One block does it for a row, when no other block reads them.
 INLINE void restore(const SampleArgs &a, const RowParams &p, int row) {
   const Adjustment *of = p.adjustments;
   float *logits = a.logits + s64(row) * a.stride;
@@ -411,7 +410,7 @@ INLINE void restore(const SampleArgs &a, const RowParams &p, int row) {
     if (of[i].token >= 0) logits[of[i].token] = of[i].bias;
 }
 
-// exponentiate writes what a warp's four logits a thread add to the softmax.
+// exponentiate writes a warp's term of the softmax, from four logits per thread.
 INLINE void exponentiate(const float (&v)[4], Exponentials *to) {
   const float top = warpMax(maxOf(maxOf(v[0], v[1]), maxOf(v[2], v[3])));
   double sum = 0;
@@ -421,12 +420,13 @@ INLINE void exponentiate(const float (&v)[4], Exponentials *to) {
   if ((tidX() & 31) == 0) *to = {sum, top, 0};
 }
 
-// surveyRow looks at all logits of a row.
+// surveyRow reads all logits of a row.
 template <bool adjusting> INLINE void surveyRow(const SampleArgs &a) {
   waitForPrevious();
   allowNext();
   const int row = blockY();
-  const RowParams p = readParams<adjusting>(a.params + row); // beyond count too: the two loads are under way together
+  // from count on too, so that the two loads overlap
+  const RowParams p = readParams<adjusting>(a.params + row);
   if (row >= *a.count) return;
   const Row r = rowOf(a, p, row);
   Scratch *scratch = scratchOf(a, row);
@@ -482,7 +482,7 @@ template <bool adjusting> INLINE void surveyRow(const SampleArgs &a) {
         alive++;
       }
     }
-    // Segments do not depend on spans, nor does what is made of them.
+    // Segments, and so their exponentials, do not depend on spans.
     if (adding && base + segment * warp < r.vocab) exponentiate(v, exponentials + (base + segment * warp) / segment);
   }
 
@@ -511,16 +511,16 @@ template <bool adjusting> INLINE void surveyRow(const SampleArgs &a) {
   }
 }
 
-// The surveys. Grid (blocks, rows), 256 threads. Block b takes tokens b*span to
-// (b+1)*span-1, span being vocab/blocks, rounded up to 1,024.
+// The surveys. Grid (blocks, rows), 256 threads. Block b takes tokens b*span to (b+1)*span-1, where
+// span is vocab/blocks, rounded up to a multiple of 1,024.
 extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleArgs a) { surveyRow<false>(a); }
 extern "C" __global__ void __launch_bounds__(surveyThreads) surveyAdjusted(const SampleArgs a) { surveyRow<true>(a); }
 
-// foldSurveys returns what all blocks of survey saw, to every lane of a warp.
+// foldSurveys returns the combined findings of all blocks of survey, to every lane of a warp.
 INLINE Survey foldSurveys(const Survey *of, int blocks) {
   Survey s = {~0ull, 0, 0, 0, 0, 0};
   for (int b = tidX() & 31; b < blocks; b += 128) {
-    Survey o[4]; // four reads at a time; past the end the last one again, not counted
+    Survey o[4]; // four reads at a time; past the end, the last one repeated and not counted
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       const Survey *from = of + minOf(b + 32 * k, blocks - 1);
@@ -555,15 +555,15 @@ struct Shared {
   u32 low[buckets], high[buckets]; // sums of this block's share
   u64 keys[2][listed];
   u64 warps[32];
-  u64 before; // the running sum where bucket begins
+  u64 before; // the running sum at the start of bucket
   u64 found;  // the rank at which a selection ended
   u32 bucket;
   u32 here;   // candidates that this block listed
   int from;   // where they begin in the row's list
 };
 
-// scanBlock returns the sum of v over this thread and those before it, and in total
-// that over all. Shared memory may be used again at once.
+// scanBlock returns the sum of v over this thread and those before it, and sets total to the sum
+// over all threads. Shared memory may be reused at once.
 INLINE u64 scanBlock(u64 v, Shared &s, u64 &total) {
   const int lane = tidX() & 31, warp = tidX() >> 5;
 #pragma unroll
@@ -585,12 +585,12 @@ INLINE u64 scanBlock(u64 v, Shared &s, u64 &total) {
   return warp ? before + v : v;
 }
 
-// sortBlock sorts the threads' keys, all but the first n of which are the largest.
+// sortBlock sorts the keys of the threads. All but the first n keys must be the largest key.
 INLINE u64 sortBlock(u64 key, int n, Shared &s) {
   const int t = tidX();
   int size = 32, side = 0;
   while (size < n) size <<= 1;
-  const bool idle = t >= size; // so is its whole warp
+  const bool idle = t >= size; // as is its whole warp
   for (int run = 2; run <= size; run <<= 1)
     for (int gap = run >> 1; gap; gap >>= 1) {
       u64 other = key;
@@ -608,16 +608,17 @@ INLINE u64 sortBlock(u64 key, int n, Shared &s) {
   return key;
 }
 
-// The four selections, in their order: each keeps the tokens up to where it ends, that
-// of typical sampling in an order of its own.
+// The four selections, in order. Each keeps the tokens up to the one at which it ends; typical
+// sampling does so in an order of its own.
 enum Stage { stageTopK, stageTypical, stageTopP, stageDraw, stages };
 
-// chooseRow makes the choice of a row.
+// chooseRow chooses the token of a row.
 template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
   waitForPrevious();
   allowNext();
   const int row = blockY();
-  const RowParams p = readParams<adjusting>(a.params + row); // beyond count too: the two loads are under way together
+  // from count on too, so that the two loads overlap
+  const RowParams p = readParams<adjusting>(a.params + row);
   if (row >= *a.count) return;
   Scratch *scratch = scratchOf(a, row);
   const Survey all = foldSurveys(surveysOf(scratch), a.blocks);
@@ -641,9 +642,9 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
   if (p.temperature > 0) {
     const Row r = rowOf(a, p, row);
     const Scale scale = scaleOf(logitOf(all.best), p.temperature, r.vocab);
-    u64 last = all.worst; // the kept tokens rank up to here
+    u64 last = all.worst; // the kept tokens have ranks up to this
     int round = 0;
-    // After typical sampling they are also as near to the mean as this.
+    // After typical sampling, their distance from mean is also at most reach.
     [[maybe_unused]] u64 mean = 0, reach = ~0ull;
     u64 heaviest = 1ull << scale.shift;
     for (int stage = 0; stage < stages; stage++) {
@@ -659,7 +660,7 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
           if (w && reach != ~0ull && distanceOf(scale, logit, id, mean) > reach) return 0;
         return w >= least ? w : 0;
       };
-      // keptWeight is the weight of a token that the selections before this one kept.
+      // keptWeight returns the weight of a token that the previous selections kept, or else 0.
       [[maybe_unused]] const auto keptWeight = [&](float logit, u32 id) -> u64 {
         return rankOf(logit, id) <= last ? valueOf(logit, id) : 0;
       };
@@ -687,10 +688,10 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
           round++;
         }
 
-      // The first round's buckets are equal steps of the logit down from the best, fine
-      // ones where the end is likely to be; the last bucket takes all the rest. Should
-      // too many tokens be in the one that matters, the rounds after it go by the bits
-      // of ranks from the beginning, which ends for any input.
+      // The first round's buckets are equal steps of the logit down from the best, small ones where
+      // the selection probably ends; the last bucket has the rest. If the bucket that matters has
+      // too many tokens, the following rounds use the bits of ranks, from the start, which
+      // terminates for any input.
       const float spread = minOf(scale.bestLogit - logitOf(last), largest);
       float range = minOf(spread, 16 * p.temperature);
       if (stage == stageTopK) range = p.topK <= all.alive / 16 ? spread * 0.5f : spread;
@@ -721,16 +722,16 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
         }
         syncBlock();
 
-        // Of this block's share, then of all.
+        // The sums of this block's share, then of all blocks.
         const float floor = logitOf(typical ? last : hi);
-        // placeOf returns where the selection has a token, and more than hi where it has
-        // none.
+        // placeOf returns the place of a token in the order of the selection, or more than hi if it
+        // has none.
         const auto placeOf = [&](float logit, u32 id) -> u64 {
           const u64 rank = rankOf(logit, id);
           if (!typical) return rank;
           return rank <= last && weightOf(scale, logit) ? distanceOf(scale, logit, id, mean) : ~0ull;
         };
-        u64 rest = 0; // of the last bucket, in which there may be very many
+        u64 rest = 0; // of the last bucket, which may have very many tokens
         eachToken(r, [&](float logit, u32 id) {
           if (logit < floor) return;
           const u64 rank = placeOf(logit, id);
@@ -837,7 +838,7 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
       logit = a.logits[s64(row) * a.stride + u32(chosen)];
     }
 
-  // The order of the additions is the vocabulary's alone.
+  // The order of the additions depends only on the vocabulary size.
   float logProbability = 0;
   if (p.want & wantLogProbability) {
     const Exponentials *e = exponentialsOf(scratch, a.blocks);

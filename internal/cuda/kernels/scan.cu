@@ -12,15 +12,15 @@ struct ScanArgs {
   const float *skip;      // [cols]
   s32 cols, n;
   Slots state;            // [n, cols] each
-  const s32 *starts;      // [S+1] first token of each sequence, and T
-  const s32 *seqs;        // sequences of this step
+  const s32 *starts;      // [S+1] first token of each sequence, then T
+  const s32 *seqs;        // number of sequences in this step
   Forms y;                // cols columns
 };
 
 constexpr int scanThreads = 128;
 
-// A States is the state of a column: N numbers that a thread keeps, or any number in the slot after
-// the step.
+// States is the state of a column: N numbers in registers, or with N = 0 any number of them in the
+// slot after the step.
 template <int N> struct States {
   float h[N];
   METHOD States(const ScanArgs &a, int s, int col, int n) {
@@ -48,14 +48,14 @@ template <> struct States<0> {
   METHOD void end(const ScanArgs &, int, int) const {}
 };
 
-// scanColumns does a column of a sequence with each thread. Grid (blocks of 128 columns, sequences).
+// scanColumns computes a column of a sequence per thread. Grid (blocks of 128 columns, sequences).
 template <int N> INLINE void scanColumns(const ScanArgs &a) {
   waitForPrevious();
   allowNext();
   const int col = blockX() * scanThreads + tidX(), s = blockY(), lane = tidX() % 32;
   if (s >= *a.seqs || col - lane >= a.cols) return;
   const bool there = col < a.cols;
-  const int c = there ? col : 0, n = there ? a.n : 0; // lanes beyond have no state
+  const int c = there ? col : 0, n = there ? a.n : 0; // lanes beyond cols have no state
   const float *decays = a.a + s64(c) * a.n;
   const float skip = a.skip[c];
   States<N> h(a, s, c, n);

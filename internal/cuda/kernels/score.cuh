@@ -1,27 +1,27 @@
-// How well keys fit the queries of an indexer, see plan.Select: of a token, for each key that it sees,
-// the sum over heads in ascending order of the head's weight times its product with the key, a chain
-// of fma, where that is above 0.
+// The scores of keys for an indexer, see plan.Select. The score of a key that a token sees is a sum
+// over the indexer's heads in ascending order: the head's weight times the product of query and
+// key, a chain of fma, if that product is above 0.
 #pragma once
 #include "anypool.cuh"
 
 struct ScoreArgs {
   const float *q;       // [T, qStride]
-  const float *weights; // [T, weightStride] of heads
+  const float *weights; // [T, weightStride], one per head
   s32 qStride, weightStride;
   s32 heads;
-  s32 top;          // a token that sees no more keys has no scores
-  AnyPool pool;     // with one key/value head
+  s32 top;          // tokens that see at most top keys have no scores
+  AnyPool pool;     // with one KV head
   Table table;
   const s32 *count; // tokens of the step
-  float *scores;    // [tokens, apart] of those from first on
+  float *scores;    // [tokens, apart] for the tokens from first on
   s64 apart;        // elements
   s32 first;
   s32 pad;
 };
 
-constexpr int scoreThreads = 256, scoreHeads = 8; // heads at a time
+constexpr int scoreThreads = 256, scoreHeads = 8; // heads computed together
 
-// scoreKeys has a thread do a key. Grid (keys / 256, tokens).
+// scoreKeys computes one key per thread. Grid (keys / 256, tokens).
 template <class C> INLINE void scoreKeys(const ScoreArgs &a) {
   alignas(16) __shared__ float shared[scoreHeads * anyKeyDim];
   const AnyPool &p = a.pool;
@@ -36,7 +36,7 @@ template <class C> INLINE void scoreKeys(const ScoreArgs &a) {
   float sum = 0;
   for (int head = 0; head < a.heads; head += scoreHeads) {
     const int n = minOf(scoreHeads, a.heads - head);
-    syncBlock(); // the heads before have been read
+    syncBlock(); // all threads have read the previous heads
     for (int i = tidX(); i < scoreHeads * dim; i += scoreThreads) shared[i] = i < n * dim ? q[head * dim + i] : 0.0f;
     syncBlock();
     float product[scoreHeads];

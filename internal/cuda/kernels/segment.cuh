@@ -1,70 +1,74 @@
 // The arithmetic of attention to the pages of a sequence.
 //
-// A context is cut at absolute multiples of 256 positions, a segment, and that into runs of
-// 32. Every run is computed from nothing, the runs of a segment are joined in ascending
-// order from nothing, and so are the segments of a row, which is a query head of a token
-// (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018): so the bits
-// of a row depend neither on who did which run nor on other rows.
+// A context is divided into segments of 256 positions, at absolute multiples of 256, and a segment
+// into runs of 32. A row is a query head of a token. Every run of a row is computed on its own; the
+// runs of a segment are joined in ascending order, and so are the segments of the row (Milakov and
+// Gimelshein, "Online normalizer calculation for softmax", 2018). So the bits of a row depend
+// neither on which block or warp computes which run nor on other rows.
 //
-// A cache of float32 is attended to in float32, see floats.cuh. Of the others all products
-// are chains of the matrix instruction m16n8k16, from 0, with f16 operands and sums in
-// float32; a number of a Q8_0 or F8_E4M3 cache is its byte times its scale, rounded to f16.
+// Attention to a float32 cache is in float32, see floats.cuh. For other caches, all products are
+// chains of the matrix instruction m16n8k16, from 0, with float16 operands and float32
+// accumulators. A number of a Q8_0 or F8_E4M3 cache is its byte times its scale, rounded to
+// float16.
 //
 //   score s   = the chain over the head, 16 numbers at a time in ascending order, of the
-//               query rounded to f16 and the key; zeros fill up the last 16. Numbers 4t to
-//               4t+3 of 16 are columns 2t, 2t+1, 2t+8 and 2t+9 of the instruction
+//               query rounded to float16 and the key; the last 16 are padded with zeros. Numbers
+//               4t to 4t+3 of 16 are columns 2t, 2t+1, 2t+8 and 2t+9 of the instruction
 //   exponent  = s * (scale*log2e), not rounded; with a softcap c, c*tanh(s*scale/c) * log2e
-//   top       = the largest exponent of the positions that the row sees in the run, less
-//               14: weights below 2^-14 of the largest then keep their digits
-//   weight    = 2^(exponent-top), rounded to f16; 0 of a position that the row does not see
+//   top       = the largest exponent of the positions that the row sees in the run, minus 14, so
+//               that weights below 2^-14 of the largest keep their digits
+//   weight    = 2^(exponent-top), rounded to float16; 0 for a position that the row does not see
 //   sum       = the chain over the run, 16 positions at a time in ascending order, of the
 //               weights and ones
 //   values    = the same chain of the weights and the values
 //
-// A run that a row does not see is left out.
+// A row skips the runs that it does not see.
 #pragma once
 #include "activation.cuh"
 #include "forms.cuh"
 #include "kv.cuh"
 
 struct AttentionArgs {
-  const float *q;     // [T][heads*dim], normalised and turned
-  s32 stride;         // of q: from a row to the next, in values
+  const float *q;     // [T][heads*dim], normalized and rotated
+  s32 stride;         // of q: from a row to the next, in numbers
   s32 heads, kvHeads; // query head h reads key/value head h/(heads/kvHeads)
   s32 dim;            // of a head: 1 to 256
   float scale;        // of q.k
-  float softcap;      // c: a score becomes c*tanh(score/c); 0: it does not
-  s32 window;         // a token sees itself and the window-1 before it; 0: all of the past
-  const float *sinks; // [heads] a logit that takes part in a head's softmax and adds no value, or 0
+  float softcap;      // c: a score becomes c*tanh(score/c); 0: no softcap
+  s32 window;         // a token sees itself and the window-1 tokens before it; 0: all of the past
+  const float *sinks; // [heads] an extra logit in each head's softmax, without a value; or 0
   Pool pool;          // with kvHeads and dim as above
   Table table;
   const s32 *count;  // tokens of the step
-  const s32 *seqs;   // its sequences
-  const s32 *starts; // [S+1] first token of each sequence, and T
-  Forms out;         // [T][heads*dim]; f32 alone where dim is no multiple of 32
-  float *partial;    // of segments: top, sum of weights, weighted values [dim]; how they lie is a kernel's own
-  s32 *tickets;      // [T][groups], 0 before and after
-  s32 split;         // 1: blocks share the segments of a token; 0: one does them all
-  s32 maxSegments;   // of partial; a token that sees more is done by one block
-  s32 together;      // query heads of a key/value head that a block of a decoding step serves, 8 at most
+  const s32 *seqs;   // sequences of the step
+  const s32 *starts; // [S+1] first token of each sequence, then T
+  Forms out;         // [T][heads*dim]; f32 alone if dim is not a multiple of 32
+  // of segments: top, sum of weights, weighted values [dim]; the layout depends on the kernel
+  float *partial;
+  s32 *tickets;      // [T][groups], 0 before and after the kernel
+  s32 split;         // 1: several blocks share the segments of a token; 0: one block has them all
+  s32 maxSegments;   // in partial; a token that sees more segments gets a single block
+  // query heads of a KV head that one block of a decode step computes, at most 8
+  s32 together;
 };
 
 constexpr int runTokens = 32;
 constexpr int runs = 8; // of a segment, and warps of most blocks
 constexpr int segmentTokens = runs * runTokens;
 constexpr int blockThreads = 32 * runs;
-constexpr int blockHeads = 8;           // query heads that a block of so many threads serves at most
+// the most query heads that a block of blockThreads threads computes
+constexpr int blockHeads = 8;
 constexpr float log2e = 1.44269504f;
 constexpr float infinity = __builtin_inff();
-constexpr float lowest = -3e38f; // a top below all
+constexpr float lowest = -3e38f; // less than any top
 
-// cappedExponent is the exponent of a product where there is a softcap.
+// cappedExponent returns the exponent of a product in a model with a softcap.
 INLINE float cappedExponent(float product, const AttentionArgs &a) {
   return a.softcap * tanhOf(divide(product * a.scale, a.softcap)) * log2e;
 }
 
-// capProducts makes exponents of products. They take turns at the front, so that a loop
-// can count them: few models do it, and its code is long.
+// capProducts turns products into exponents. It rotates the products through x[0], so that a short
+// loop suffices: the code of an exponent is long, and few models use it.
 template <int N> INLINE void capProducts(float (&x)[N][4], const AttentionArgs &a) {
   _Pragma("unroll 1") for (int n = 0; n < N; n++) {
     float capped[4];
@@ -76,28 +80,28 @@ template <int N> INLINE void capProducts(float (&x)[N][4], const AttentionArgs &
   }
 }
 
-// topOf is the top of a row whose largest product is most, and weightOf a weight; a product
-// is an exponent when multiplied by by.
+// topOf returns the top of a row whose largest product is most, and weightOf a weight. A product
+// times by is an exponent.
 INLINE float topOf(float most, float by) { return most * by - 14; }
 INLINE float weightOf(float product, float by, float top) { return exp2Of(fma(product, by, -top)); }
 
-// A Seen is which positions a row sees; none where last is below first.
+// A Seen is the positions that a row sees; none if last is less than first.
 struct Seen {
   int first, last;
-  METHOD bool some(int begin, int n) const { return first <= last && first < begin + n && last >= begin; } // of n from begin
+  // whether it sees some, or all, of the n positions from begin on
+  METHOD bool some(int begin, int n) const { return first <= last && first < begin + n && last >= begin; }
   METHOD bool all(int begin, int n) const { return first <= begin && last >= begin + n - 1; }
 };
 
-// A Part is one element of a row: the weighted values of some positions, with the top and
-// the sum of their weights, 2^(exponent-top).
+// A Part is one number of a row over some positions: the weighted value, with the top and the sum
+// of the weights, 2^(exponent-top).
 struct Part {
   float top, sum, value;
 };
 
-// join adds the part that follows. Nothing before has a top of -inf, or a lower one than all
-// exponents, and a sum of 0; a part whose scores are all -inf has a sum that is NaN. A part
-// that is not seen, of a top of -inf, a sum and a value of 0, changes nothing behind a finite
-// top.
+// join adds the next part to all. An empty all has a sum of 0 and a top that is -inf or lower than
+// all exponents. A part whose scores are all -inf has a sum of NaN. A part that is not seen has a
+// top of -inf and a sum and a value of 0; it changes nothing if all has a finite top.
 INLINE void join(Part &all, const Part &next) {
   const float top = maxOf(all.top, next.top);
   const float a = exp2Of(all.top - top), b = exp2Of(next.top - top);
@@ -106,24 +110,24 @@ INLINE void join(Part &all, const Part &next) {
   all.value = fma(next.value, b, all.value * a);
 }
 
-// --- Segments that several blocks did
+// --- Segments computed by several blocks
 
-// joinNumbers joins the parts of n segments that blocks have written, as join does, and sets
-// value to the results: number k of a thread is number at[k] of row row[k], of which there
-// are rows, in parts written of each. A thread that has no such number says a row that is
-// not there. The factors of a segment are the same for all numbers of a row: warp r makes
-// those of row r, for 32 segments at a time, in its part of slot, of by numbers.
+// joinNumbers joins the parts of n segments that blocks have written, as join does, and sets value
+// to the results. Number k of a thread is number at[k] of row row[k], below rows; a thread without
+// a number k has a row[k] that is not below rows. A segment in partial has room for as many rows as
+// each says. All numbers of a row share the factors of a segment: warp r computes those of row r,
+// for 32 segments at a time, in its own part of slot; by is the size of a part.
 template <int N>
 INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[N], const float *partial, int n, const float *sinks, int rows, int each,
                         int dim, float *slot, int by) {
-  constexpr int depth = 4; // segments asked for at a time
+  constexpr int depth = 4; // segments loaded at a time
   const int warp = tidX() / 32, lane = tidX() % 32;
   const s64 apart = s64(each) * (dim + 2);
   const bool mine = warp < rows;
 
   float sum[N];
   UNROLL for (int k = 0; k < N; k++) sum[k] = sinks ? 1 : 0, value[k] = 0;
-  float x[depth][N]; // those asked for
+  float x[depth][N]; // the loaded numbers
   const auto ask = [&](int from) ALWAYS {
     UNROLL for (int j = 0; j < depth; j++) {
       UNROLL for (int k = 0; k < N; k++) {
@@ -175,7 +179,7 @@ INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[
   UNROLL for (int k = 0; k < N; k++) value[k] = divide(value[k], sum[k]);
 }
 
-// keptOf is where part number i of a head of a token is kept in decoding:
+// keptOf returns the place of part i of a token's head in decode:
 // [T][groups][maxSegments][together][dim+2].
 INLINE float *keptOf(const AttentionArgs &a, int token, int head, int i) {
   const int share = a.heads / a.kvHeads, chunks = (share + a.together - 1) / a.together, skipped = head % share;
@@ -183,8 +187,8 @@ INLINE float *keptOf(const AttentionArgs &a, int token, int head, int i) {
   return a.partial + ((group * a.maxSegments + i) * a.together + skipped % a.together) * (a.dim + 2);
 }
 
-// joinApart does it for rows of numbers side by side: number k of a thread is number
-// tidX()+256k of all, in parts written of H.
+// joinApart calls joinNumbers for contiguous rows: number k of a thread is number tidX()+256k of
+// all rows. partial has H rows per segment.
 template <int H, int N, int S>
 INLINE void joinApart(float (&value)[N], const float *partial, int n, const float *sinks, int heads, int dim, float (&slot)[runs][S]) {
   static_assert(S >= 96);
@@ -196,10 +200,10 @@ INLINE void joinApart(float (&value)[N], const float *partial, int n, const floa
   joinNumbers(value, row, at, partial, n, sinks, heads, H, dim, slot[0], S);
 }
 
-// drawsLast says whether this block is the last of some to come here with that ticket,
-// which is 0 again then. What the others have written is there. The barrier puts the
-// writes of all threads before the first one's ticket, which releases them; the block
-// that draws the last has acquired all of them.
+// drawsLast returns whether this block is the last one to draw this ticket; blocks is the number of
+// blocks that draw. The last block resets the ticket to 0. It sees what the others have written:
+// the barrier orders the writes of all threads before the first thread's ticket, which releases
+// them, and the last block's ticket acquires them.
 INLINE bool drawsLast(s32 *ticket, int blocks, int &last) {
   syncBlock();
   if (tidX() == 0) {

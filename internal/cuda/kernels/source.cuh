@@ -1,18 +1,18 @@
-// Keys and values in f16, from where they are kept.
+// Keys and values in float16, loaded from the pages of the cache or from copies.
 #pragma once
 #include "half.cuh"
 #include "head.cuh"
 #include "matrix.cuh"
 
-// A Source is where the keys or the values of a sequence's head come from.
+// A Source is the origin of the keys or values of a sequence's head.
 struct Source {
   const Pool &pool;
   const Table &table;
   int shift, head;
 };
 
-// A Row is where the key or the value of a position is: numbers that stand in runs of
-// together, a run apart bytes from the next, and their scales.
+// A Row is the place of a position's key or value, and of its scales. together numbers are
+// adjacent, and apart is the distance in bytes from such a group to the next.
 struct Row {
   const u8 *at, *scales;
   int together, apart, scalesApart;
@@ -23,7 +23,7 @@ template <class C> INLINE Row rowOf(const Pool &p, const Slot &s, bool key, int 
 }
 template <class C> INLINE Row rowOf(const Copy<C> &c, int dim) { return Row{c.numbers, reinterpret_cast<const u8 *>(c.scales), dim, 0, 2}; }
 
-// scaled is the numbers of codes of a cache of bytes, times their scale.
+// scaled returns the numbers of a byte cache's codes, times their scale.
 INLINE uint2 scaled(CacheQ8, u32 codes, u16 scale) { return scaled(codes, scale); }
 INLINE uint2 scaled(CacheF8, u32 codes, u16 scale) {
   const u32 by = u32(scale) | u32(scale) << 16;
@@ -35,8 +35,8 @@ template <class C> INLINE uint4 scaled(C, uint2 codes, u16 scale) {
   return uint4{low.x, low.y, high.x, high.y};
 }
 
-// numbersOf sets v to N numbers of a row from first, a multiple of N, two in a word; those
-// beyond dim are 0. Four may come from pages, more from values or copies.
+// numbersOf sets v to N numbers of a row from first on, a multiple of N, two to a word; those from
+// dim on are 0. Four may come from keys in pages; more only from values or copies.
 template <int N> INLINE void numbersOf(CacheF16, u32 (&v)[N / 2], const Row &r, int first, int dim) {
   UNROLL for (int i = 0; i < N / 2; i++) v[i] = 0;
   if (first >= dim) return;

@@ -1,6 +1,6 @@
-// The product of a single row with a weight of few rows, such as a router's: the segments
-// of a tile of rows are blocks of a cluster, so that many multiprocessors read the weight.
-// The sums are those of linear.cuh, in the same order.
+// The product of a single row with a weight of few rows, such as a router's. Each segment of a tile
+// of rows is a block of a cluster, so that many multiprocessors read the weight. The sums are those
+// of linear.cuh, in the same order.
 #pragma once
 #include "linear.cuh"
 
@@ -8,17 +8,17 @@
 INLINE void arriveCluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 INLINE void waitCluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// storeIn writes to the place in block's shared memory where p is in this block's.
+// storeIn writes v to shared memory of the given block of the cluster, at p's offset in this block.
 INLINE void storeIn(int block, float *p, float v) {
   u64 there;
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(block));
   asm volatile("st.f32 [%0], %1;" ::"l"(there), "f"(v) : "memory");
 }
 
-constexpr int maxSplitTiles = 128; // of a segment
+constexpr int maxSplitTiles = 128; // in a segment
 
-// split is what a block does: segment blockX%8 of tile blockX/8 of the rows of all products.
-// Its warps have every eighth tile of columns, whose sums are added in their order.
+// split computes segment blockX%8 of row tile blockX/8 of all products. A warp has every eighth
+// tile of columns; the sums of the tiles are added in order.
 template <class F> INLINE void split(const LinearArgs &a) {
   __shared__ float sums[maxSplitTiles][tileRows], part[segments][tileRows];
   const int lane = tidX() & 31, warp = tidX() >> 5, segment = blockX() % segments;
@@ -26,7 +26,8 @@ template <class F> INLINE void split(const LinearArgs &a) {
   int unit = blockX() / segments;
   const Product &p = productOf(a, unit);
   const u8 *w = p.w + (s64(unit) * a.colTiles + from) * F::tileBytes;
-  arriveCluster(); // every block must be there before one writes to its memory
+  // every block of the cluster must have started before another writes to its shared memory
+  arriveCluster();
 
   constexpr int depth = 4;
   F ring[depth];
@@ -68,6 +69,6 @@ template <class F> INLINE void split(const LinearArgs &a) {
 
 #define LINEAR_SPLIT(F) \
   extern "C" __global__ void __launch_bounds__(256, 1) linear_f32_split(const LinearArgs a) { split<F>(a); }
-#else // without clusters a block does all segments
+#else // without clusters, a block computes all segments
 #define LINEAR_SPLIT(F) LINEAR(linear_f32_split, F, SINGLE(Floats<F, 1>), 1, false, false, 1)
 #endif

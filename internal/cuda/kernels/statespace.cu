@@ -1,22 +1,22 @@
 // The state-space layer of Mamba-2 in its dual form, see plan.StateSpaceAttr. Every row is computed
-// from the state at the beginning of its chunk and the rows of the chunk; sums of gates are float64.
+// from the state at the start of its chunk and the rows of the chunk. Gates are summed in float64.
 #include "recurrent.cuh"
 
 struct StateSpaceArgs {
   const float *x;          // [T, xStride] x of all heads, then B and C of all groups
-  const float *dt;         // [T, dtStride] steps of heads, or 0: steps of 1
+  const float *dt;         // [T, dtStride] steps of heads, or 0: all steps are 1
   s32 xStride, dtStride;   // elements
   s32 heads, headDim;
   s32 groups, states;
   float stepMin, stepMax;  // stepMax 0: no limit
-  const float *a, *skip, *bias; // [heads]; skip and bias are 0 where dt is
+  const float *a, *skip, *bias; // [heads]; skip and bias are 0 if dt is
   Slots state;             // [heads][states][headDim]
   RowsPool rows;           // s*x [heads*headDim], B [groups*states], s*A [heads]
   Table table;
-  const s32 *starts;       // [S+1] first token of each sequence, and T
-  const s32 *seqs;         // sequences of this step
-  const s32 *count;        // tokens
-  Forms y;                 // heads*headDim columns; f32 alone where headDim is no multiple of 32
+  const s32 *starts;       // [S+1] first token of each sequence, then T
+  const s32 *seqs;         // number of sequences in this step
+  const s32 *count;        // tokens of this step
+  Forms y;                 // heads*headDim columns; f32 alone if headDim is not a multiple of 32
 };
 
 INLINE float stepOf(const StateSpaceArgs &a, int token, int h) {
@@ -26,7 +26,7 @@ INLINE float stepOf(const StateSpaceArgs &a, int token, int h) {
   return a.stepMax > 0 && s > a.stepMax ? a.stepMax : s;
 }
 
-// rows writes what the state per token keeps. Grid (blocks of a row's numbers, T).
+// rows writes the exact state per token. Grid (blocks of 256 numbers of a row, T).
 extern "C" __global__ void __launch_bounds__(recurrentThreads) rows(const StateSpaceArgs a) {
   waitForPrevious();
   allowNext();
@@ -41,17 +41,17 @@ extern "C" __global__ void __launch_bounds__(recurrentThreads) rows(const StateS
   rowAt(a.rows, a.table, place.shift, place.position)[i] = v;
 }
 
-// A StateSpaceShared is what a block has of W columns of a head: the chunk's s*x, weights of its rows,
-// and parts of sums.
+// A StateSpaceShared is a block's data for W columns of a head: s*x of the chunk, the weights of
+// its rows, and partial sums.
 template <int W> struct StateSpaceShared {
   float x[chunkTokens][W];
   float part[recurrentThreads / W][W];
   float weight[chunkTokens], decay[chunkTokens];
-  double sum[chunkTokens]; // of s*A up to a row
+  double sum[chunkTokens]; // of s*A up to each row
 };
 
-// stateSpace does W columns of a head of a sequence, a token after the other. A thread has a part of
-// the state's rows of a column. Grid (blocks of columns, heads, sequences), shared memory of
+// stateSpace computes W columns of a head of a sequence, token after token. A thread has some of
+// the state's rows of one column. Grid (blocks of columns, heads, sequences), shared memory of
 // 4*states*(W+1) bytes.
 template <int W> INLINE void stateSpace(const StateSpaceArgs &a) {
   constexpr int parts = recurrentThreads / W;
@@ -82,7 +82,8 @@ template <int W> INLINE void stateSpace(const StateSpaceArgs &a) {
   }
   syncBlock();
 
-  const int last = (place.position + end - first) / chunkTokens * chunkTokens; // where the state is kept
+  // the position after which the state is stored
+  const int last = (place.position + end - first) / chunkTokens * chunkTokens;
   for (int token = first; token < end; token++) {
     const int position = place.position + token - first, at = position - begin;
     const float *x = a.x + s64(token) * a.xStride, *row = rowOf(position);

@@ -1,31 +1,30 @@
-// How weights lie in the device's memory, in every format.
+// The layout of weights in the device's memory, for every format.
 //
-// A matrix [rows, cols] is cut into tiles of 16 rows and F::tileK columns, those of the
-// same rows beside each other; rows and columns that are not there are 0. In a tile the
-// order is that of the operand A of matrix instructions of 16 columns, a step: a lane of a
-// warp, g = lane/4 and t = lane%4, holds of rows g and g+8 and of every step the columns
-// 2t, 2t+1, 2t+8 and 2t+9, two to a word:
+// A matrix [rows, cols] is divided into tiles of 16 rows and F::tileK columns. The tiles of the
+// same rows are adjacent, and the padding of rows and columns is 0. A tile has the layout of
+// operand A of matrix instructions of 16 columns, a step. Lane 4g+t of a warp has columns 2t, 2t+1,
+// 2t+8 and 2t+9 of rows g and g+8 of every step, two to a word:
 //
 //	0: row g, first two   1: row g+8, first two   2: row g, second two   3: row g+8
 //
-// Numbers of 16 bits lie so, 16 bytes of each lane and step. Float32 lies as four such words
-// twice, of the first and of the second number of each.
+// 16-bit numbers take 16 bytes per lane and step. Float32 numbers take two such groups of four
+// words: the first number of each pair, then the second.
 //
-// Quantised formats have tiles of 256 columns. A tile begins with planes of 512 bytes, 16 for
-// each lane, that hold the bits of the lanes' codes, and then come the scales, for most formats
-// by row and as many bytes as the file has. Behind all tiles of a matrix stands a float for each row:
-// what the row's weights are divided by, so that float16 holds them and their scales. It is a power of
-// two, but for rows of numbers in E4M3.
+// Quantized formats have tiles of 256 columns. A tile begins with planes of 512 bytes, 16 for each
+// lane, that hold the bits of the lanes' codes. The scales follow, for most formats by row and in
+// as many bytes as in the file. After all tiles of a matrix comes a float for each row: the divisor
+// of the row's weights, so that float16 holds them and their scales. It is a power of two, except
+// for rows of E4M3 numbers.
 #pragma once
 #include "device.cuh"
 
 constexpr int tileRows = 16;
 
-// columnOf is the column in a block of 32 of number e (0 or 1) of word r (0 to 3) of a step
+// columnOf returns the column in a block of 32 of number e (0 or 1) of word r (0 to 3) of step step
 // (0 or 1) in lane t.
 INLINE int columnOf(int t, int step, int r, int e) { return 16 * step + 8 * (r >> 1) + 2 * t + e; }
 
-// lookUp selects 16 values of a table by the lower halves of the four bytes of codes.
+// lookUp looks up four of a table's 16 values by the low nibbles of the four bytes of codes.
 INLINE u32 lookUp(u32 codes, u32 t0, u32 t1, u32 t2, u32 t3) {
   // Each nibble of a selector picks one of 8 bytes.
   u32 s = codes & 0x07070707u;

@@ -1,15 +1,15 @@
-// Tiles: what a block of attention does at a time, tokens of one sequence that stand one
-// after the other, and the query heads of one key/value head.
+// Tiles of attention: what a block computes at a time, consecutive tokens of one sequence and the
+// query heads of one KV head.
 #pragma once
 #include "segment.cuh"
 
 struct Tile {
-  int token, n;        // the first token of the step, and how many
-  int position, shift; // of the first, see Place
+  int token, n;        // the tile's first token in the step, and the number of tokens
+  int position, shift; // of the first token, see Place
 };
 
-// tileOf sets t to tile number index of those of per tokens into which sequences are cut,
-// and says whether there is one. All lanes of a warp take part.
+// tileOf sets t to tile number index, where per is the number of tokens in a tile, and returns
+// whether there is one. Tiles do not cross sequences. All lanes of a warp take part.
 INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
   const int lane = tidX() % 32, seqs = *a.seqs;
   for (int first = 0, before = 0; first < seqs; first += 32) {
@@ -37,8 +37,8 @@ INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
   return false;
 }
 
-// A Share is which heads a group of blocks has: n of those of a key/value head, at most
-// rows, and so many tokens at a time that all make rows.
+// A Share is the heads of a group of blocks: n heads of a KV head, at most rows. tokens is the
+// number of tokens whose heads fill a tile of that many rows.
 struct Share {
   int kvHead, head, n, tokens;
   METHOD Share(const AttentionArgs &a, int group, int rows) {

@@ -1,19 +1,19 @@
-// What is done with weights beside multiplying: making tiles of a file's rows, and
-// reading rows of a table of embeddings.
+// Operations on weights other than multiplication: packing a file's rows into tiles, and reading
+// rows of an embedding table.
 #pragma once
 #include "linear.cuh"
 
 struct PackArgs {
   const u8 *src; // rows of the file, rowBytes apart
   u8 *dst;       // tiles of these rows
-  float *powers; // [rows, up to whole tiles] what they are divided by, where the format has that
+  float *powers; // [rows, up to whole tiles] the rows' divisors, if the format has them
   s64 rowBytes;
-  s32 rows, cols; // of src; what is beyond becomes 0
+  s32 rows, cols; // of src; the padding of the tiles becomes 0
   s32 colTiles;
   s32 pad;
 };
 
-// divisorOfRow is what all tiles of a row are divided by. A warp finds it.
+// divisorOfRow computes the divisor of a row, for all of its tiles, with one warp.
 template <class F> INLINE auto divisorOfRow(const PackArgs &a, int row, int lane) {
   Reach all{0, 0};
   for (int b = lane; row < a.rows && b < a.cols / F::fileLen; b += 32) {
@@ -24,7 +24,7 @@ template <class F> INLINE auto divisorOfRow(const PackArgs &a, int row, int lane
 }
 
 template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) {
-  constexpr int perBlock = F::fileLen / 32; // blocks of 32 in one of the file
+  constexpr int perBlock = F::fileLen / 32; // blocks of 32 in a block of the file
   auto block = [&](int row, int b) ALWAYS { return a.src + row * a.rowBytes + s64((kt * F::blocks + b) / perBlock) * F::fileBytes; };
   auto there = [&](int row, int b) ALWAYS { return row < a.rows && (kt * F::blocks + b) * 32 < a.cols; };
   F::put(tile, lane, [&](int step, int r, int e) ALWAYS -> u32 {
@@ -48,11 +48,12 @@ template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTi
 
 template <int BYTES> INLINE void packNumbers(const PackArgs &a, u8 *tile, int rowTile, int kt, int tileK, int lane) {
   for (int i = lane; i < tileRows * tileK; i += 32) {
-    const int word = i % 4, owner = i / 4 % 32, e = i / 128 % 2, step = i / 256; // of a step's words, 32 lanes have four
+    // a step has four words for each of 32 lanes
+    const int word = i % 4, owner = i / 4 % 32, e = i / 128 % 2, step = i / 256;
     const int row = tileRows * rowTile + owner / 4 + 8 * (word & 1), col = kt * tileK + columnOf(owner & 3, step, word, e);
     const bool there = row < a.rows && col < a.cols;
     const u8 *from = a.src + row * a.rowBytes + s64(col) * BYTES;
-    const int words = (step * 32 + owner) * 4 + word; // of two numbers
+    const int words = (step * 32 + owner) * 4 + word; // index of a word of two 16-bit numbers
     if constexpr (BYTES == 2) reinterpret_cast<u16 *>(tile)[2 * words + e] = there ? *reinterpret_cast<const u16 *>(from) : 0;
     else reinterpret_cast<u32 *>(tile)[words + (step + e) * 128] = there ? *reinterpret_cast<const u32 *>(from) : 0;
   }
@@ -63,7 +64,7 @@ template <> METHOD void packTile<F16>(const PackArgs &a, u8 *tile, int rowTile, 
 template <> METHOD void packTile<BF16>(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) { packNumbers<2>(a, tile, rowTile, kt, BF16::tileK, lane); }
 template <> METHOD void packTile<F32>(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) { packNumbers<4>(a, tile, rowTile, kt, F32::tileK, lane); }
 
-// A warp makes a tile; grid (tiles of rows, tiles of columns / 4).
+// A warp packs a tile. Grid (tiles of rows, tiles of columns / 4).
 template <class F> INLINE void packTiles(const PackArgs &a) {
   const int kt = blockY() * 4 + tidX() / 32;
   if (kt >= a.colTiles) return;
@@ -74,24 +75,26 @@ struct EmbedArgs {
   const u8 *w;         // tiles of the table
   const float *powers; // see Product
   const s32 *tokens;  // [T] ids, or positions
-  const s32 *from;    // [T] the row of the step before whose sampled token this is, or -1; 0 for positions, like the next four
-  const s32 *sampled; // [rows of the step before]
-  s32 *ids;           // [T] the ids that were taken
-  s32 *failed;        // [S] set to 0 where the row of the step before gave no token
+  // [T] the row of the previous step whose sampled token this is, or -1; 0 for positions, like the
+  // next four
+  const s32 *from;
+  const s32 *sampled; // [rows of the previous step]
+  s32 *ids;           // [T] the ids that were read
+  s32 *failed;        // [S] set to 0 if the row of the previous step has no token
   const s32 *sequence;
   const s32 *count;
   float *y; // [T, stride]
   s32 stride, cols, colTiles, pad;
 };
 
-// Of a table with other rows than the vocabulary, columns first to first+cols are read, and row 0 for
-// tokens that it lacks.
+// embedPart reads columns first to first+cols-1 of a table. A table of fewer rows than the
+// vocabulary gives row 0 for the tokens that it lacks.
 struct EmbedPartArgs {
   EmbedArgs embed;
   s32 first, rows;
 };
 
-// A warp reads a tile of one token's row; grid (tiles of columns / 4, T).
+// A warp reads a tile of one token's row. Grid (tiles of columns / 4, T).
 template <class F> INLINE void embedRows(const EmbedArgs &a, int begin, int rows) {
   waitForPrevious();
   allowNext();

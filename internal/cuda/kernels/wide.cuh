@@ -1,17 +1,17 @@
 // Products of many rows of the input, on Hopper.
 //
-// A job is 128 rows of weights, or 64 of a gate with the 64 that it gates, and N rows of the
-// input. Clusters of 1 to 8 blocks take one job after another. The columns are cut into 8
-// segments, see pipeline.cuh: each block of a cluster has as many of them and adds their sums as
-// the tree says; then it gets from all blocks what they have for its own part of the rows of the
-// input, and adds that as the rest of the tree says.
+// A job is 128 rows of weights, or 64 rows of a gate with the 64 that it gates, and N rows of the
+// input. Clusters of 1 to 8 blocks take one job after another. The columns are divided into 8
+// segments, see pipeline.cuh. Each block of a cluster computes an equal number of segments and adds
+// their sums as the tree says. Then every block gets the sums of its own share of the input's rows
+// from all blocks, and adds them as the rest of the tree says.
 //
-// Of a block's 12 warps two bring tiles of weights and chunks of the input to shared memory, as
-// far ahead as there is room. The other 8 have 16 rows of weights each: they make operands of codes
-// and multiply, and then finish their sums.
+// A block has 12 warps. Two of them are producers: they copy tiles of weights and chunks of the
+// input to shared memory, as far ahead as the stages allow. Eight are consumers: each has 16 rows
+// of weights, turns codes into operands, multiplies, and finishes its sums.
 //
-// The bits are those of linear.cuh: the same operands, and instructions that add the same
-// products in the same order.
+// The bits are those of linear.cuh: the same operands, and instructions that add the same products
+// in the same order.
 #pragma once
 #include "experts.cuh"
 #include "float8.cuh"
@@ -20,19 +20,20 @@
 
 constexpr int wideThreads = 384, wideRows = 128, wideTiles = wideRows / tileRows;
 
-// How many units of 128 rows of weights are taken with all rows of the input before the next
-// ones: the second-level cache holds both.
+// unitsTogether units of 128 rows of weights are multiplied with all rows of the input before the
+// next units: the L2 cache holds both.
 constexpr int unitsTogether = 16;
 
-// A Wide is what a block has in shared memory. Two blocks share a multiprocessor where there is
-// room, up to 32 rows of the input: one multiplies while the other waits. Package lower computes
-// the same.
+// A Wide is the shared memory of a block. With up to 32 rows of the input, two blocks share a
+// multiprocessor if both fit: one multiplies while the other waits. Package lower computes the
+// same.
 template <class F, int N> struct Wide {
-  static constexpr int apart = wideRows + 4; // floats from the sums with a row of the input to the next
+  // floats between the sums of adjacent rows of the input
+  static constexpr int apart = wideRows + 4;
   static constexpr int sumBytes = N * apart * 4;
   static constexpr int chunkBytes = N * chunkCols * 2, stageBytes = wideTiles * F::tileBytes;
   static constexpr int least = sumBytes + 2 * stageBytes + 3 * chunkBytes + 1024;
-  static constexpr int blocks = N <= 32 && least <= 112 << 10 ? 2 : 1; // of a multiprocessor
+  static constexpr int blocks = N <= 32 && least <= 112 << 10 ? 2 : 1; // per multiprocessor
   static constexpr int bytes = blocks == 2 ? 112 << 10 : 225 << 10;
   static constexpr int room = bytes - sumBytes - 1024;
   static constexpr int chunksFit = (room - 2 * stageBytes) / chunkBytes, chunkStages = chunksFit > 8 ? 8 : chunksFit;
@@ -40,7 +41,7 @@ template <class F, int N> struct Wide {
   static_assert(chunkStages >= 3 && tileStages >= 2);
 };
 
-// Phases says which stage of some comes next, and the parity of its phase.
+// Phases is the next stage of a ring of STAGES, and the parity of its phase.
 template <int STAGES> struct Phases {
   int stage = 0;
   u32 parity = 0;
@@ -49,15 +50,15 @@ template <int STAGES> struct Phases {
   }
 };
 
-// syncConsumers waits for the 8 warps that multiply.
+// syncConsumers is a barrier of the 8 consumer warps.
 INLINE void syncConsumers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
-// syncGroup waits for the four warps of a warpgroup of those.
+// syncGroup is a barrier of the four warps of a consumer warpgroup.
 INLINE void syncGroup(int group) { asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); }
 
-// rowsOf makes four rows of weights with one row of the input of what a lane has of the operand's
-// rows g and g+8 with rows 2t and 2t+1: lane 4g+t gets those from 8*(g/2%2) + 4*(g/4) on with row
-// 2t + g%2.
+// rowsOf transposes sums between lanes. Lane 4g+t has the sums of the operand's rows g and g+8 with
+// rows 2t and 2t+1 of the input; it gets those of four rows of weights, from 8*(g/2%2) + 4*(g/4)
+// on, with row 2t + g%2.
 INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
   const bool odd = lane & 4, high = lane & 8;
   const float one = shuffleXor(odd ? a : b, 4), two = shuffleXor(odd ? c : d, 4);
@@ -67,9 +68,9 @@ INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
   return high ? float4{three, four, c, d} : float4{a, b, three, four};
 }
 
-// placeAt is where number i is, also where there are none. An address that is either 0 or
-// computed is avoided: ptxas 13.0 does not wait for the zero (CS2R) if an instruction that may set
-// the address follows, so a comparison with 0 sees what the register had before.
+// placeAt returns the address of number i, even if p is 0. An address that is either 0 or computed
+// must be avoided: ptxas 13.0 does not wait for the zero (CS2R) if an instruction that may set the
+// address follows, so a comparison with 0 sees the register's previous value.
 INLINE const float *placeAt(const float *p, s64 i) { return reinterpret_cast<const float *>(reinterpret_cast<u64>(p) + u64(4 * i)); }
 
 // A Job is what a cluster multiplies at a time: a unit of rows of weights, and N rows of the input
@@ -79,7 +80,7 @@ struct Job {
 };
 
 // ManyRows makes the jobs of products of all rows of the input. No kernel writes weights, and the
-// number of rows is known before the previous kernel ends: copies of weights begin at once.
+// number of rows is known before the previous kernel ends, so copies of weights begin at once.
 template <int N, bool GATED> struct ManyRows {
   using Args = LinearArgs;
   static constexpr bool known = true;
@@ -108,7 +109,7 @@ template <int N, bool GATED> struct ManyRows {
   METHOD const float *residual(int row, int at) const { return placeAt(a.residual, s64(at) * a.residualStride + row); }
 };
 
-// ManyFloat8 is ManyRows for rows of the input in float8, each with a scale.
+// ManyFloat8 is ManyRows for a float8 input, whose rows have scales.
 template <int N, bool GATED> struct ManyFloat8 : ManyRows<N, GATED> {
   using ManyRows<N, GATED>::ManyRows;
   METHOD float divided(int row) const { return this->a.scales[row]; }
@@ -143,7 +144,8 @@ template <int N, bool GATED> struct ManySlots {
   METHOD const float *residual(int, int) const { return nullptr; }
 };
 
-// Lacking is what the sums of some rows of weights still lack, APART from each other from row on.
+// Lacking turns sums of ROWS rows of weights into values. The rows are APART from each other, from
+// row on.
 template <class F, int ROWS, int APART> struct Lacking {
   float power[ROWS], bias[ROWS];
   bool biased;
@@ -162,13 +164,14 @@ template <class F, int ROWS, int APART> struct Lacking {
   }
 };
 
-// A block that is a cluster by itself finishes its sums where they are: of a warp's 16 rows of
-// weights a lane has rows g and g+8 (g = lane/4) with rows 2t and 2t+1 (t = lane%4) of each 8 of the
-// input. Sum 4n + 2h + e is of row g + 8h with row 8n + 2t + e.
+// A block that is a cluster by itself finishes the sums that its lanes have. Of a warp's 16 rows of
+// weights, a lane has rows g and g+8 (g = lane/4) with rows 2t and 2t+1 (t = lane%4) of each 8 of
+// the input: sum 4n + 2h + e is of row g + 8h with row 8n + 2t + e.
 
-// finishPlain writes a lane's sums; row is the first of its warp's. Eight lanes write 32 bytes.
+// finishPlain stores a lane's sums; row is the first row of its warp. Eight lanes write 32 bytes.
 template <class F, int N, class Work> INLINE void finishPlain(const Work &work, const Job &j, int row, const float (&total)[N / 2], int lane) {
-  constexpr int some = N < 32 ? N / 8 : 4; // eights of the input's rows whose residuals are on their way
+  // groups of eight rows of the input whose residuals are loaded together
+  constexpr int some = N < 32 ? N / 8 : 4;
   const Product p = work.product(j, 0);
   row += lane / 4;
   const Lacking<F, 2, 8> lacks(p, row);
@@ -185,7 +188,8 @@ template <class F, int N, class Work> INLINE void finishPlain(const Work &work, 
         if (at + token < j.end && row + 8 * h < p.rows) f(i, h, token);
       }
     };
-    // Residuals may lie where the results are stored: each is read by the lane that writes there.
+    // Residuals and results may share memory: the lane that stores a result reads its residual
+    // first.
     UNROLL for (int i = 0; i < 4 * some; i++) {
       const int token = i / 4 * 8 + i % 2, h = i / 2 % 2;
       residual[i] = loadIf(adds && at + token < j.end && row + 8 * h < p.rows, placeAt(from, token * fromStep + 8 * h));
@@ -195,12 +199,13 @@ template <class F, int N, class Work> INLINE void finishPlain(const Work &work, 
       y[token * step + 8 * h] = adds ? residual[i] + v : v;
     });
     at += 8 * some, y += 8 * some * step, from = placeAt(from, 8 * some * fromStep);
-    asm volatile("" : "+l"(y), "+l"(from)); // addresses of later rows are not made before
+    // keeps the compiler from computing later addresses early
+    asm volatile("" : "+l"(y), "+l"(from));
   }
 }
 
-// storeTile writes 8 rows from row on and 16 columns from col on of a gated unit's values, of which
-// a lane has those of its sums.
+// storeTile stores 8 rows from row on and 16 columns from col on of a gated unit's values. A lane
+// has the values of its sums.
 INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int lane) {
   if (f.f32) {
     UNROLL for (int i = 0; i < 4; i++) {
@@ -208,7 +213,8 @@ INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int l
       if (r < end && c < f.cols) f.f32[s64(r) * f.stride + c] = v[i];
     }
   }
-  const int r = row + lane / 4, c = col + lane % 4 * 2; // of what the lane gets of others
+  // of the values that the lane gets from other lanes
+  const int r = row + lane / 4, c = col + lane % 4 * 2;
   auto store = [&](u16 *form, u32 low, u32 high) ALWAYS {
     low = transposed(low), high = transposed(high);
     if (r >= end) return;
@@ -219,9 +225,9 @@ INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int l
   if (f.f16) store(f.f16, wordOf(floatToHalf(v.x * f.by), floatToHalf(v.y * f.by)), wordOf(floatToHalf(v.z * f.by), floatToHalf(v.w * f.by)));
 }
 
-// finishGated writes the values of a unit. Warps 0 and 1 of a warpgroup have the gate's sums, and
-// warps 2 and 3 those that it gates: they see each other's in shared memory, where a lane has every
-// 256th, and finish half of the input's rows each.
+// finishGated stores the values of a unit. Warps 0 and 1 of a warpgroup have the gate's sums, and
+// warps 2 and 3 the sums of what it gates. They exchange them through shared memory, where a lane
+// has every 256th float4, and each finishes half of the input's rows.
 template <class F, int N, class Work> INLINE void finishGated(const Work &work, const Job &j, const Forms &out, const Unit &unit, float4 *own, const float (&total)[N / 2], int warp, int lane) {
   UNROLL for (int n = 0; n < N / 8; n++) own[256 * n] = float4{total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3]};
   syncGroup(warp / 4);
@@ -244,14 +250,14 @@ template <class F, int N, class Work> INLINE void finishGated(const Work &work, 
       for (int c = first + wideRows / 2; c < out.stride; c += wideRows / 2) storeTile(out, j.first + 8 * n, j.end, c, float4{}, lane);
     }
   }
-  syncGroup(warp / 4); // nobody reads the sums any more
+  syncGroup(warp / 4); // all warps have read the sums
 }
 
-// A WarpTiles is the row of tiles that a warp multiplies of a job. A gate's warpgroups each have two
-// tiles of the gate, then two of what it gates.
+// A WarpTiles is the row of tiles of a job that a warp multiplies. With a gate, each warpgroup has
+// two row tiles of the gate, then two of what it gates.
 template <bool GATED, class Work> struct WarpTiles {
   Product p;
-  int tile; // of rows; the last one where there is none
+  int tile; // row of tiles; the last one if the warp's row does not exist
   METHOD WarpTiles(const Work &work, const Job &j, int warp) {
     p = work.product(j, 0);
     if (GATED && (warp & 2)) {
@@ -263,11 +269,11 @@ template <bool GATED, class Work> struct WarpTiles {
   }
 };
 
-// wide is what a block does.
+// wide runs a block.
 template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
   using W = Wide<F, N>;
-  // Operands of two steps are made while those of two are multiplied. Numbers of 16 bits are
-  // operands already: another warp multiplies while they are loaded.
+  // Operands of two steps are made while those of the previous two are multiplied. 16-bit numbers
+  // are operands already: another warp multiplies while they are loaded.
   constexpr int steps = F::scaled ? 2 : 4, groups = 4 / steps;
   constexpr int quarters = F::tileK / chunkCols;
   extern __shared__ u8 raw[];
@@ -290,10 +296,11 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   const int warp = tidX() / 32, lane = tidX() % 32;
   syncWarp();
   comeToCluster();
-  if (warp > 0) awaitCluster(); // the first warp uses only barriers of its own block, which it has made
+  // the first warp uses only barriers of its own block, which it has made
+  if (warp > 0) awaitCluster();
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
-    if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them each
+    if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them per lane
       if (!Work::known) waitForPrevious();
       const Work work(a);
       const int jobs = work.jobs();
@@ -310,7 +317,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         }
       }
     }
-    if (warp == 1 && lane == 0) { // the input
+    if (warp == 1 && lane == 0) { // chunks of the input
       waitForPrevious();
       allowNext();
       const Work work(a);
@@ -318,7 +325,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       Phases<W::chunkStages> ring;
       const s64 chunksApart = chunkOf(0, 1, a.inStride);
       for (int i = begin; i < jobs; i += apart) {
-        // The rows of an expert may continue in the next chunks.
+        // The rows of an expert may continue in the next chunk.
         const int first = work.job(i).first, here = Work::known ? N : minOf(N, chunkRows - first % chunkRows);
         const u16 *x = a.h16 + chunkOf(first, 0, a.inStride), *more = a.h16 + chunkOf(first + here, 0, a.inStride);
         _Pragma("unroll 1") for (int k = from * quarters; k < to * quarters; k++) {
@@ -340,22 +347,25 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     const int jobs = work.jobs(), own = N / blocks; // rows of the input that the block finishes
     Phases<W::tileStages> ring;
     Phases<W::chunkStages> chunk;
-    u32 parity = 0;                    // of the jobs' sums
-    float4 *wait = reinterpret_cast<float4 *>(rest) + tidX() - 128; // of four sums of a level, 256 apart
+    u32 parity = 0;                    // of the phases of restFree and sumsThere
+    // the lane's sums of a level of the tree, float4s 256 apart
+    float4 *wait = reinterpret_cast<float4 *>(rest) + tidX() - 128;
     _Pragma("unroll 1") for (int i = begin; i < jobs; i += apart, parity ^= 1) {
-      if (each <= 2 && lane < blocks) arriveIn(lane, restFree); // nothing waits in rest
+      // with at most two segments per block, no sums wait in rest
+      if (each <= 2 && lane < blocks) arriveIn(lane, restFree);
       {
         float acc[N / 2], total[N / 2];
-        float4 kept[N / 8], *four = kept; // sums of four segments wait in local memory
-        asm volatile("" : "+l"(four));    // and are not registers
-        int kt = from, before = -1; // the chunk whose products are under way
+        float4 kept[N / 8], *four = kept; // sums of four segments, in local memory
+        asm volatile("" : "+l"(four));    // keeps them out of registers
+        int kt = from, before = -1; // the chunk that the products in flight read
         uint4 operands[groups][steps];
         F w;
         if constexpr (isFloat8<F>) {
           const WarpTiles<GATED, Work> of(work, work.job(i), warp - 4);
           w.fitted.load(of.p, of.tile, lane);
         }
-        // The loop is unrolled by two segments, not by all: code that is short stays in the cache.
+        // The loop is unrolled by two segments, not fully, so that its code stays in the
+        // instruction cache.
         _Pragma("unroll 1") for (int s = 0; s < each; s += 2) {
           UNROLL for (int second = 0; second < 2; second++) {
             if (second && each == 1) break;
@@ -368,7 +378,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
               w.prepare();
               UNROLL for (int q = 0; q < quarters; q++) {
                 w.template loadQuarter<FromShared>(tile, lane, q);
-                UNROLL for (int h = 0; h < groups; h++) { // steps, while those before are multiplied
+                // makes operands of steps while the previous ones are multiplied
+                UNROLL for (int h = 0; h < groups; h++) {
                   UNROLL for (int i = 0; i < steps; i++) operands[h][i] = w.operand(4 * q + steps * h + i);
                   if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
                   const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
@@ -387,10 +398,11 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             }
             awaitProducts<0>();
             hold(acc);
-            UNROLL for (int n = 0; n < N / 2; n++) total[n] = second ? total[n] + acc[n] : acc[n]; // 0 of no columns
+            // total is 0 for a segment without columns
+            UNROLL for (int n = 0; n < N / 2; n++) total[n] = second ? total[n] + acc[n] : acc[n];
           }
-          // The tree: sums of two and four segments wait in shared and in local memory. All of them
-          // are loaded before the first is added, into acc, which is free.
+          // The tree: sums of two segments wait in shared memory, sums of four in local memory. All
+          // of them are loaded into acc, which is free, before the first is added.
           auto put = [&](float4 *to, int apart) ALWAYS {
             UNROLL for (int n = 0; n < N / 8; n++) to[n * apart] = float4{total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3]};
           };
@@ -415,8 +427,10 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           else finishPlain<F, N>(work, j, wideRows * j.unit + (warp - 4) * tileRows, total, lane);
           continue;
         }
-        // Nobody of the cluster reads what waited, nor sums of the job before.
-        const bool plain = own >= 8; // its own sums are stored, not sent, where that is faster
+        // Once restFree completes, no block of the cluster reads what rest holds of this or the
+        // previous job. A plain block stores its own sums instead of sending them, where that is
+        // faster.
+        const bool plain = own >= 8;
         if (tidX() == 128) arriveWith(sumsThere, (plain ? N - own : N) * wideRows * 4);
         syncWarp();
         if (each > 2 && lane < blocks) arriveIn(lane, restFree);
@@ -432,15 +446,17 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         syncWarp();
         if (lane == 0) arrive(sumsThere);
       }
-      // Meanwhile, what the sums of a lane's four rows still lack.
-      constexpr int unitRows = Work::unitRows, together = GATED ? 2 : 1; // rows of the input that a warp finishes at a time
+      // While the sums arrive, load what turns the sums of a lane's four rows into values. A warp
+      // finishes one row of the input at a time, or two of a gated product.
+      constexpr int unitRows = Work::unitRows, together = GATED ? 2 : 1;
       const Job j = work.job(i);
       const Product p = work.product(j, 0);
       const int four = lane % (32 / together), row = unitRows * j.unit + 4 * four;
       const Lacking<F, 4, 1> lacks(p, row);
       const int mine = j.first + rank * own, end = minOf(own, j.end - mine);
 
-      // sumAt is the sum of four rows of weights from place on, for one of the block's own rows of the input.
+      // sumAt returns the sums of four rows of weights, from place on, with one of the block's own
+      // rows of the input.
       auto sumAt = [&](int token, int place) ALWAYS -> float4 {
         auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::apart + place); };
         if (blocks == 2) return of(0) + of(1);
@@ -452,7 +468,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         const Lacking<F, 4, 1> upLacks(gated.w ? gated : p, row);
         awaitPhase(sumsThere, parity);
         _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < end; t += 16) {
-          const int place = 4 * four + four / 8 * 32; // the gate's rows, and then what it gates, of each warpgroup
+          // the gate's rows, then what it gates, of each warpgroup
+          const int place = 4 * four + four / 8 * 32;
           const float4 g = sumAt(t, place), u = sumAt(t, place + 32);
           float4 gate, up;
           const float divided = work.divided(mine + t);
@@ -465,8 +482,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           }
         }
       } else {
-        // Residuals are loaded before the sums arrive, some rows at a time. They may lie where the
-        // results are stored.
+        // Residuals are loaded before the sums arrive, some rows at a time. Residuals and results
+        // may share memory.
         constexpr int some = 4;
         const bool whole = row + 4 <= p.rows, adds = work.adds();
         float4 residual[some];
@@ -497,10 +514,10 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           ask(t + 8 * some);
         }
       }
-      syncConsumers(); // nobody reads the sums any more
+      syncConsumers(); // all warps have read the sums
     }
   }
-  meetCluster(); // others arrive here
+  meetCluster(); // other blocks may still arrive at this block's barriers
 }
 
 #define WIDE(name, F, N, GATED, Work) \

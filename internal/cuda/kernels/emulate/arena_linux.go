@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// arenaBytes is the size of an arena, of which only what is written takes memory.
+// arenaBytes is the size of an arena. Only pages that are written take memory.
 const arenaBytes = 16 << 30
 
-// arenas counts the arenas of the process. Each has its own address, which is free in programs that
-// run kernels too.
+// arenas counts the arenas of the process. Each has its own address, which is also free in the
+// programs that run kernels.
 var arenas atomic.Int64
 
 // newArena returns memory that other processes can map at the same address.

@@ -1,5 +1,5 @@
-// device.cuh on the host. Each function does what its namesake does, see there. Approximate
-// instructions are exact here; orders of sums are the same.
+// device.cuh on the host: each function does what the one of the same name in device.cuh does.
+// Approximate instructions are exact here; the orders of sums are the same.
 #pragma once
 #include "machine.h"
 
@@ -109,7 +109,7 @@ INLINE u16 floatToBfloat(float v) {
 template <class T> INLINE T loadOnce(const T *p) { return *p; }
 INLINE void prefetch(const void *) {}
 
-// Threads never run at the same time, and none is interrupted between two instructions.
+// Only one thread runs at a time, until it waits, so plain operations are atomic.
 INLINE void atomicAddShared(int *p, int v) { *p += v; }
 INLINE int atomicAddDevice(int *p, int v) {
   const int was = *p;
@@ -130,7 +130,7 @@ INLINE u32 __nvvm_prmt(u32 a, u32 b, u32 which) {
   for (int i = 0; i < 4; i++) {
     const u32 pick = which >> (4 * i) & 15;
     u32 byte = u32(both >> (8 * (pick & 7))) & 0xff;
-    if (pick & 8) byte = byte & 0x80 ? 0xff : 0; // its sign
+    if (pick & 8) byte = byte & 0x80 ? 0xff : 0; // the byte's sign
     r |= byte << (8 * i);
   }
   return r;

@@ -1,11 +1,10 @@
-// Package emulate runs kernels without a GPU, for tests: it compiles a family of kernels for the host
-// with clang, gives it the memory of a driver of package drivertest, and runs what that driver
-// launches. Results are right to rounding, and the orders of sums are those of the kernels; times
-// mean nothing. It emulates the kernels for all devices (sm_80), not those for Hopper.
+// Package emulate runs kernels without a GPU, for tests. It compiles a family of kernels for the
+// host with clang, maps the memory of a driver of package drivertest, and runs the launches of that
+// driver. Results are correct up to rounding, and the orders of sums are those of the kernels;
+// times mean nothing. It emulates the kernels for all devices (sm_80), not those for Hopper.
 //
-// A kernel that reads shared memory or device memory that nobody has written finds NaN. Threads
-// that wait for others that never come, accesses that are not aligned, and indices beyond arrays are
-// errors. Every other launch runs its blocks and their
+// A kernel that reads uninitialized shared memory or device memory gets NaN. Deadlocks, misaligned
+// accesses and indices beyond arrays are errors. Every other launch runs its blocks and their
 // threads in descending order, so that results that depend on an order differ.
 package emulate
 
@@ -30,7 +29,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// The host's versions of headers take the place of the kernels' own.
+// The host's versions of headers replace those of the kernels.
 //
 //go:embed *.cuh *.h
 var headers embed.FS
@@ -39,11 +38,11 @@ var headers embed.FS
 type GPU struct {
 	t       testing.TB
 	clang   string
-	sources string // folder with the rewritten sources
-	builds  string // folder with programs
+	sources string // folder of the rewritten sources
+	builds  string // folder of compiled programs
 	arena   []byte
 	file    *os.File
-	texts   []byte // of all headers
+	texts   []byte // all headers, for digests
 	kernels map[string][]kernel
 
 	mu       sync.Mutex
@@ -77,7 +76,7 @@ func Open(t testing.TB) *GPU {
 	return g
 }
 
-// Options returns a driver with the device, whose launches run.
+// Options returns the options of a driver that has the device and runs its launches.
 func (g *GPU) Options() drivertest.Options {
 	return drivertest.Options{
 		Devices: []drivertest.Device{{Name: "emulated", Memory: len(g.arena) / 4, Capability: driver.Capability{Major: 8}}},
@@ -85,7 +84,7 @@ func (g *GPU) Options() drivertest.Options {
 	}
 }
 
-// PTX marks the text of a family with its name, by which the driver's launches tell it.
+// PTX prefixes the text of a family with its name, which identifies the family in launches.
 func (g *GPU) PTX(family string, text []byte) []byte {
 	return append([]byte("// "+family+"\n"), text...)
 }
@@ -101,7 +100,7 @@ func (g *GPU) close() {
 
 var extern = regexp.MustCompile(`extern __shared__ (\w+) (\w+)\[\];`)
 
-// rewritten returns a source as the host compiles it.
+// rewritten returns a source in the form that the host compiles.
 func rewritten(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte(`extern "C" __global__`), []byte("static"))
 	return extern.ReplaceAll(text, []byte("$1 *const $2 = reinterpret_cast<$1 *>(machine::dynamicShared);"))
@@ -201,7 +200,7 @@ func (g *GPU) program(family string) (*program, error) {
 	return p, nil
 }
 
-// build compiles a family, unless the program is there.
+// build compiles a family, unless its program exists.
 func (g *GPU) build(family string) (string, error) {
 	source, err := os.ReadFile(filepath.Join(g.sources, family+".cc"))
 	if err != nil {
@@ -228,7 +227,7 @@ func (g *GPU) build(family string) (string, error) {
 	return file, os.Rename(file+".new", file)
 }
 
-// run runs a launch. A kernel that fails fails the test; the device then runs nothing more.
+// run runs a launch. A kernel that fails fails the test; after that the device runs nothing.
 func (g *GPU) run(l *drivertest.Launch, text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,4 +1,4 @@
-// half.cuh on the host: numbers in float16 side by side, each result rounded once.
+// half.cuh on the host: pairs of float16 numbers, each result rounded once.
 #pragma once
 #include "device.cuh"
 

@@ -1,6 +1,6 @@
-// A multiprocessor on the host: the threads of a block are fibers, which run in turn until each waits
-// for others, and blocks run one after another. A launch comes from the standard input, with the
-// memory of the device mapped at its own address.
+// A multiprocessor on the host. The threads of a block are fibers that run in turn, each until it
+// waits for others; blocks run one after another. A launch comes from the standard input; the
+// device's memory is mapped at its own address.
 #pragma once
 #include <errno.h>
 #include <math.h>
@@ -20,10 +20,10 @@ namespace machine {
 constexpr int maxThreads = 1024, lanes = 32;
 constexpr size_t stackBytes = 512 << 10, sharedBytes = 228 << 10;
 
-// What a kernel finds beyond what is written there: NaN.
+// The byte of uninitialized memory: numbers of it are NaN.
 constexpr int garbage = 0xff;
 
-// A Barrier counts those who arrive. Its phase ends when all have.
+// A Barrier counts arrivals. Its phase ends when all threads have arrived.
 struct Barrier {
   int arrived, phase;
 };
@@ -37,7 +37,7 @@ struct Thread {
   int phase;
 };
 
-// What the lanes of a warp exchange, by the parity of the exchange.
+// A Warp is the words that the lanes of a warp exchange, by the parity of the exchange.
 struct Warp {
   Barrier barrier;
   uint32_t words[2][lanes][8];
@@ -73,7 +73,8 @@ __attribute__((noinline)) inline void wait(Barrier &b, int all) {
 
 inline void syncBlock() { wait(blockBarrier, live); }
 
-// exchange gives the other lanes of the warp n words of this one, and returns those of all lanes.
+// exchange gives the other lanes of the warp n words of this lane, and returns the words of all
+// lanes.
 inline uint32_t (*exchange(const uint32_t *words, int n))[8] {
   Warp &w = warps[current->id / lanes];
   const int lane = current->id % lanes, turn = w.turn[lane] ^= 1;
@@ -106,7 +107,7 @@ __attribute__((noinline)) inline void resume(Thread &t) {
   setcontext(&t.start);
 }
 
-// runBlock runs threads in ascending order, or in descending.
+// runBlock runs the threads of a block in ascending or descending order.
 inline void runBlock(bool descending) {
   const int n = threadsOfBlock;
   blockBarrier = Barrier{}, live = n;
@@ -146,8 +147,8 @@ inline bool readAll(void *to, size_t n) {
   return true;
 }
 
-// serve runs launches until the input ends. The memory is file 3: its address and size are the
-// program's arguments.
+// serve runs launches until the input ends. The device's memory is file descriptor 3; its address
+// and size are the program's arguments.
 inline int serve(int argc, char **argv, const Kernel *kernels) {
   if (argc != 3) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,5 +1,5 @@
-// matrix.cuh on the host. Shared memory lies in the first 4 GiB, as the program is no position
-// independent one; copies to it are done at once.
+// matrix.cuh on the host. Shared memory lies in the first 4 GiB, since the program is not position
+// independent; copies to it are immediate.
 #pragma once
 #include "mma.cuh"
 

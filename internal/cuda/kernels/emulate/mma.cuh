@@ -1,6 +1,6 @@
 // mma.cuh on the host. Products are exact; sums are float32 in ascending order of columns, where
-// tensor cores truncate: bits differ from a GPU's, but one row's do not depend on the others here
-// either.
+// tensor cores truncate. So bits differ from a GPU's, but here too the bits of a row do not depend
+// on other rows.
 #pragma once
 #include "device.cuh"
 
