@@ -1,13 +1,13 @@
-// The functions of gated units and of maps.
+// Activation functions of gated units and of elementwise maps.
 #pragma once
 #include "device.cuh"
 
-// As plan.Activation counts them.
+// In the order of plan.Activation.
 enum { actSiLU, actGELU, actGELUTanh, actReLU, actReLUSquared, actSigmoid, actQuickGELU, actTanh };
 
 INLINE float tanhOf(float x) {
   const float a = absOf(x);
-  if (a < 0.25f) { // its odd series: the quotient below would lose digits
+  if (a < 0.25f) { // the odd power series: the quotient below would lose digits
     const float q = x * x;
     return x * fma(q, fma(q, fma(q, fma(q, 62.0f / 2835, -17.0f / 315), 2.0f / 15), -1.0f / 3), 1.0f);
   }
@@ -16,9 +16,9 @@ INLINE float tanhOf(float x) {
   return x < 0 ? -t : t;
 }
 
-// The error function, with an error of at most 2.1e-7: its power series where |x| is
-// below 1, of which ten terms leave 1.4e-8, and beyond that formula 7.1.26 of Abramowitz
-// and Stegun, Handbook of Mathematical Functions (1964), which is exact to 1.5e-7.
+// erfOf is the error function, with an error of at most 2.1e-7. For |x| below 1 it sums ten terms
+// of the power series, which leave an error of 1.4e-8. Beyond, it uses formula 7.1.26 of Abramowitz
+// and Stegun, Handbook of Mathematical Functions (1964), whose error is 1.5e-7.
 INLINE float erfOf(float x) {
   const float a = absOf(x);
   if (a < 1.0f) {
@@ -47,8 +47,8 @@ INLINE float erfOf(float x) {
   return x < 0 ? -r : r;
 }
 
-// within keeps finite numbers between -most and most, beyond which a function has its
-// limits to the last bit: what it computes on the way leaves float32 there.
+// within clamps finite numbers to [-most, most]. Beyond that range the caller's function equals its
+// limits to the last bit, but its intermediate results exceed float32.
 INLINE float within(float x, float most) { return absOf(x) > most && isFinite(x) ? (x < 0 ? -most : most) : x; }
 
 INLINE float siluOf(float x) { return quotient(x, 1 + expOf(clamp(-x, 1000))); }
@@ -69,8 +69,8 @@ INLINE float activate(int act, float x) {
   }
 }
 
-// A Unit is a gated one: act(gate)*(up+shift), where with a limit the gate is at most
-// limit and up from -limit to limit. NaN stays NaN.
+// A Unit is a gated unit, act(gate)*(up+shift). With a limit, gate is at most limit and up is in
+// [-limit, limit]. NaN stays NaN.
 struct Unit {
   s32 act;
   float limit; // 0: none
@@ -85,14 +85,15 @@ INLINE float unitOf(const Unit &u, float gate, float up) {
   return activate(u.act, gate) * up;
 }
 
-// unitsOf is unitOf of four values. What most models have is not chosen for each by itself.
+// unitsOf is unitOf of four values. The unit of most models has a path of its own, which does not
+// choose the activation for each value.
 INLINE float4 unitsOf(const Unit &u, float4 gate, float4 up) {
   float4 v{};
   if (u.act == actSiLU && !(u.limit > 0) && u.shift == 0) {
     UNROLL for (int i = 0; i < 4; i++) v[i] = siluOf(gate[i]) * up[i];
     return v;
   }
-  _Pragma("unroll 1") for (int i = 0; i < 4; i++) { // by turning the vectors: they stay in registers
+  _Pragma("unroll 1") for (int i = 0; i < 4; i++) { // rotating the vectors keeps them in registers
     v = float4{v.y, v.z, v.w, unitOf(u, gate.x, up.x)};
     gate = float4{gate.y, gate.z, gate.w, gate.x}, up = float4{up.y, up.z, up.w, up.x};
   }
@@ -104,8 +105,8 @@ INLINE float softcapOf(float x, float by) {
   return by * tanhOf(isFinite(x) && absOf(v) > 50 ? (v < 0 ? -50.0f : 50.0f) : v);
 }
 
-// softplusOf is max(x, 0) + ln(1 + t) with t = exp(-|x|). The logarithm is 2 artanh(t / (2 + t)),
-// of whose series eight terms leave 2e-9.
+// softplusOf is max(x, 0) + ln(1 + t) with t = exp(-|x|). The logarithm is 2 artanh(t / (2 + t));
+// eight terms of its series leave an error of 2e-9.
 INLINE float softplusOf(float x) {
   const float t = expOf(-within(absOf(x), 1000));
   const float u = divide(t, 2 + t), q = u * u;

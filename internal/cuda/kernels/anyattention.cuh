@@ -1,18 +1,20 @@
-// Attention in all forms that attention.cuh and decode.cuh lack: values of another length than keys,
-// that are the beginning of keys or all of them, long heads, windows that begin at multiples of a
-// chunk, keys and values that another layer has stored, and rows that are listed: chosen positions,
-// compressed rows, or chosen ones of these. Steps of one token and of many are computed alike.
+// Attention in the forms that attention.cuh and decode.cuh do not support: values that differ in
+// length from keys, or are the leading elements of keys or whole keys; long heads; windows that
+// begin at multiples of a chunk; keys and values that another layer has stored; and lists of rows:
+// chosen positions, compressed rows, or chosen compressed rows. Steps of one token and of many use
+// the same arithmetic.
 //
-// A context is cut at absolute multiples of 256 positions, a segment, and that into runs of 32, one
-// for each warp. A list is cut likewise, by the places of its rows, and comes before positions. Numbers
-// of a cache are float32 times their scale; queries, weights and sums are float32:
+// The context is cut at multiples of 256 positions into segments, and a segment into runs of 32
+// positions, one for each warp. A list is cut likewise, by the indices of its rows, and precedes
+// the positions. Elements of the KV cache are float32 times their scale; queries, weights and sums
+// are float32:
 //
 //   score  = a chain of fma over the head in ascending order
 //   weight = 2^(exponent-top) with the largest exponent of the segment
-//   sum    = by halves over a run, then runs in ascending order
+//   sum    = pairwise over a run, then runs in ascending order
 //   values = a chain of fma over a run in ascending order, then runs in ascending order
 //
-// Segments are joined in ascending order. So the bits of a row depend on its positions alone.
+// Segments are joined in ascending order, so the bits of a row depend only on its positions.
 #pragma once
 #include "anypool.cuh"
 #include "segment.cuh"
@@ -23,42 +25,44 @@ constexpr int anyValueDim = 512; // at most
 constexpr int anyPasses = anyValueDim / blockThreads;
 
 struct AnyAttentionArgs {
-  const float *q; // [T, stride], normalised and turned
+  const float *q; // [T, stride], normalised and rotated
   s32 stride, heads;
-  s32 values; // length of a value
-  s32 latent; // 1: values are the beginning of keys
+  s32 values; // elements of a value
+  s32 latent; // 1: values are the leading elements of keys
   float scale, softcap;
-  s32 window, chunk;  // what a token sees; 0: all
+  s32 window, chunk;  // what a token attends to; 0: all
   const float *sinks; // [heads], or 0
   AnyPool pool;
   Table table;
   const s32 *count;
-  Forms out;      // [T][heads*values]; f32 alone where values is no multiple of 32
-  float *partial; // [T][groups][maxSegments][8][values+2] top, sum and values of segments
-  s32 *tickets;   // [T][groups], 0 before and after
-  s32 split;      // 1: blocks share the segments of a token
+  Forms out;      // [T][heads*values]; f32 only, unless values is a multiple of 32
+  float *partial; // [T][groups][maxSegments][8][values+2] tops, sums and values of segments
+  s32 *tickets;   // [T][groups], 0 before and after a launch
+  s32 split;      // 1: several blocks share the segments of a token
   s32 maxSegments;
 
-  // Rows of far are listed: the first top of those before a token that chosen names, or all of them.
-  AnyPool far;         // with kvHeads, keyDim and valueDim as above
+  // The list has rows of far before the token: the first top rows that chosen names, or all of
+  // them.
+  AnyPool far;         // kvHeads, keyDim and valueDim are those of pool
   Table farTable;
-  const float *chosen; // [T, chosenStride] in ascending order, NaN where the choice is unknown; or 0: all
+  // [T, chosenStride] rows in ascending order, NaN where the choice is unknown; 0: all rows.
+  const float *chosen;
   s32 chosenStride;    // elements
   s32 top;
-  s32 listed;          // 1: there are listed rows
-  s32 alone;           // 1: and no others
+  s32 listed;          // 1: there is a list
+  s32 alone;           // 1: only rows of the list
 };
 
 template <int H> struct AnyShared {
   alignas(16) float q[H * anyKeyDim];
   float weight[runs][runTokens][H];
-  float value[runs][blockThreads]; // of a head
+  float value[runs][blockThreads]; // of one head
   float top[H][runs], sum[H][runs];
   int last;
 };
 
-// Whole is what a block has of n heads so far: their tops and sums, and numbers tidX(), tidX()+256
-// and so on of each.
+// Whole holds a block's results so far for n heads: their tops and sums, and elements tidX(),
+// tidX()+256 and so on of their values.
 template <int H> struct Whole {
   float top[H], sum[H], value[H][anyPasses];
   METHOD void begin(const AnyAttentionArgs &a, int head, int n) {
@@ -79,7 +83,7 @@ template <int H> struct Whole {
   }
 };
 
-// attendAny does what a block does: H heads at most of one token that read one key/value head.
+// attendAny is the work of a block: at most H heads of one token that share a key/value head.
 template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   __shared__ AnyShared<H> s;
   AnyPool pool = a.pool;
@@ -106,7 +110,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   const s64 number = s64(token) * pool.kvHeads * chunks + group, partApart = s64(H) * (a.values + 2);
   float *partial = a.partial + number * a.maxSegments * partApart;
 
-  // Whether numbers of values are read four at a time.
+  // Whether values are read four elements at a time.
   const bool fours = a.latent ? dim % C::chunk == 0 : a.values % 4 == 0 && s64(pool.kvHeads) * dim * pool.rows % 4 == 0;
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
   const float *q = a.q + s64(token) * a.stride + s64(head) * dim;
@@ -118,7 +122,8 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   _Pragma("unroll 1") for (int i = blockX(); i < segments; i += blocks) {
     const bool list = i < lists;
     const int begin = (list ? i : lowestSegment + i - lists) * segmentTokens + warp * runTokens;
-    // Of this run are visible lo to hi-1. Nothing else is read: its memory holds anything.
+    // Positions lo to hi-1 of this run are visible. The others are not read: their memory is
+    // undefined.
     const int lo = list ? 0 : maxOf(first - begin, 0), hi = minOf((list ? rows : last + 1) - begin, runTokens);
     const bool any = lo < hi;
     float score[H];
@@ -161,7 +166,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
     }
     _Pragma("unroll 1") for (int p = 0; p < anyPasses; p++) {
       if (blockThreads * p >= a.values) break;
-      // A lane has eight numbers of the values side by side.
+      // A lane has eight adjacent elements of the values.
       constexpr int each = blockThreads / 32;
       const int from = blockThreads * p + each * lane;
       float value[H][each] = {};
@@ -208,7 +213,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
         if (blockThreads * p + tidX() < a.values) to[2 + blockThreads * p + tidX()] = part[h][p];
       }
     }
-    syncBlock(); // tops and sums have been read
+    syncBlock(); // all warps have read tops and sums
   }
 
   if (apart) {
@@ -237,7 +242,7 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
 }
 
 // grid (split ? segments : 1, kvHeads*ceil(heads/kvHeads/H), T), 256 threads.
-// cost: of many tokens the second-level cache: keys and values are read for H heads of one token.
+// cost: with many tokens the L2 cache: keys and values are read for H heads of one token at a time.
 #define ANY_ATTENTION(cache)                                                                                         \
   extern "C" __global__ void __launch_bounds__(128) store(const StoreArgs a) { storeAny<cache>(a); }                    \
   extern "C" __global__ void __launch_bounds__(blockThreads, 2) attend_1(const AnyAttentionArgs a) { attendAny<cache, 1>(a); } \

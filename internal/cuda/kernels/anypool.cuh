@@ -1,29 +1,30 @@
-// Pages whose values may have another length than keys, or none: where numbers lie, how they are
-// stored, and what queries score.
+// KV cache pages whose values may differ in length from keys or be absent: their layout, storing,
+// and scores.
 #pragma once
 #include "head.cuh"
 
-// An AnyPool is a Pool whose values may have another length than its keys, or are not there, and
-// which has a row after each multiple of every tokens. Where both lengths are one and every is 1,
-// everything lies as in a Pool.
+// An AnyPool is a Pool whose values may differ in length from its keys or be absent, and which has
+// a row after each multiple of every tokens. If both lengths are equal and every is 1, the layout
+// is that of a Pool.
 struct AnyPool {
   u8 *base;
   s64 apart;
   s32 pageTokens;
-  s32 every; // 1: a row of each token
+  s32 every; // tokens of a row; 1: each token has a row
   s32 rows;  // of a page: pageTokens/every, rounded up
   s32 kvHeads;
   s32 keyDim, valueDim;
 };
 
-// slotIn is where row number row is: with every it is in the page of the token that completes it.
+// slotIn returns the slot of row number row, which is in the page of the token that completes the
+// row.
 INLINE Slot slotIn(const AnyPool &p, const Table &t, int shift, int row) {
   const int page = ((row + 1) * p.every - 1) / p.pageTokens;
   return Slot{t.pages[shift + page] * p.apart, row - page * p.pageTokens / p.every};
 }
 
-// A Numbers is where numbers of a position's key or value are: runs of together, a run apart bytes
-// from the next, and their scales.
+// A Numbers locates the elements of a position's key or value, and their scales. Runs of together
+// elements are contiguous; each begins apart bytes after the one before.
 struct Numbers {
   u8 *at, *scales;
   int together, apart, scalesApart;
@@ -48,7 +49,7 @@ template <class C> INLINE u8 *placeOf(const Numbers &n, int i) {
 
 INLINE float numberAt(CacheF32, const Numbers &n, int i) { return *reinterpret_cast<const float *>(placeOf<CacheF32>(n, i)); }
 INLINE float numberAt(CacheF16, const Numbers &n, int i) { return halfToFloat(*reinterpret_cast<const u16 *>(placeOf<CacheF16>(n, i))); }
-// numberOf is what the scale multiplies.
+// numberOf decodes an element without its scale.
 INLINE float numberOf(CacheQ8, u32 code) { return float(s8(code)); }
 INLINE float numberOf(CacheF8, u32 code) { return halfToFloat(u16((code & 0x7f) << 7 | (code & 0x80) << 8)); }
 template <class C> INLINE float numberAt(C, const Numbers &n, int i) {
@@ -56,7 +57,7 @@ template <class C> INLINE float numberAt(C, const Numbers &n, int i) {
   return numberOf(C{}, *placeOf<C>(n, i)) * halfToFloat(scale);
 }
 
-// fourNumbers reads numbers i to i+3, i a multiple of 4, which lie side by side at a multiple of
+// fourNumbers reads elements i to i+3, for i a multiple of 4. They are contiguous, at a multiple of
 // their size.
 INLINE float4 fourNumbers(CacheF32, const Numbers &n, int i) { return *reinterpret_cast<const float4 *>(placeOf<CacheF32>(n, i)); }
 INLINE float4 fourNumbers(CacheF16, const Numbers &n, int i) {
@@ -74,18 +75,18 @@ template <class C> INLINE float4 fourNumbers(C, const Numbers &n, int i) {
 struct StoreArgs {
   const float *k, *v; // [T, kStride], [T, vStride] or 0
   s32 kStride, vStride;
-  // A key is so many numbers of a head of k, followed by a head of v if keys are longer, and there are
-  // no values; 0: k and v are keys and values.
+  // Elements of a head of k in a key. A longer key continues with a head of v, and there are no
+  // values. 0: k and v are keys and values.
   s32 latent;
   s32 layer;
   AnyPool pool;
   Table table;
-  const s32 *sequence; // [T] of a token
-  s32 *overflow;       // [S] becomes at most layer where the cache cannot hold a finite number
+  const s32 *sequence; // [T] sequence of each token
+  s32 *overflow;       // [S] lowered to layer where the cache cannot hold a finite number
   const s32 *count;    // tokens of the step
 };
 
-// storeAny has a warp store 32 numbers of a key or a value; grid (those of a token / 4, T).
+// storeAny stores 32 elements of a key or a value with each warp. Grid (warps of a token / 4, T).
 template <class C> INLINE void storeAny(const StoreArgs &a) {
   waitForPrevious();
   allowNext();
@@ -125,7 +126,7 @@ template <class C> INLINE void storeAny(const StoreArgs &a) {
 
 constexpr int anyKeyDim = 640; // at most
 
-// scoresOf sets score to the products of q [H][dim] with a key.
+// scoresOf sets score to the dot products of q [H][dim] and a key.
 template <class C, int H> INLINE void scoresOf(float (&score)[H], const float *q, const Numbers &key, int dim) {
   UNROLL for (int h = 0; h < H; h++) score[h] = 0;
   if (key.together % 4 != 0) {
@@ -135,7 +136,7 @@ template <class C, int H> INLINE void scoresOf(float (&score)[H], const float *q
     }
     return;
   }
-  constexpr int together = 4; // loads under way
+  constexpr int together = 4; // loads in flight
   _Pragma("unroll 1") for (int from = 0; from < dim; from += 4 * together) {
     float4 k[together];
     UNROLL for (int j = 0; j < together; j++) {

@@ -1,4 +1,4 @@
-// Attention of tokens, whose keys and values their pages hold, on matrix instructions.
+// Attention on matrix instructions, of tokens whose keys and values are in KV cache pages.
 #pragma once
 #include "band.cuh"
 #include "eight.cuh"
@@ -6,7 +6,7 @@
 
 // --- Heads of any length
 
-// attendEight does tiles of eight rows, a segment after the other.
+// attendEight computes tiles of eight rows, segment by segment.
 template <class C> INLINE void attendEight(const AttentionArgs &a) {
   using E = Eight<0>;
   __shared__ E s;
@@ -23,7 +23,7 @@ template <class C> INLINE void attendEight(const AttentionArgs &a) {
       const int last = t.position + row / share.n;
       return row < rows ? Seen{a.window > 0 ? maxOf(0, last - a.window + 1) : 0, last} : Seen{0, -1};
     };
-    syncBlock(); // the tile before is done with
+    syncBlock(); // all warps are done with the previous tile
     for (int i = tidX(); i < eightRows * (E::dim + 16); i += blockThreads) {
       const int row = i / (E::dim + 16), at = i % (E::dim + 16);
       s.q[row][at] = row < rows && at < dim ? floatToHalf(a.q[s64(tokenOf(row)) * a.stride + headOf(row) * dim + at]) : u16(0);
@@ -69,9 +69,10 @@ template <class C> INLINE void attendEight(const AttentionArgs &a) {
   }
 }
 
-// grid (kvHeads*ceil(heads/kvHeads/8), tiles of eight rows or fewer), 256 threads, no
-// dynamic shared memory.
-// cost: memory. Keys and values are read for eight rows at a time, and waited for.
+// grid (kvHeads*ceil(heads/kvHeads/8), tiles of eight rows or fewer), 256 threads, no dynamic
+// shared memory.
+// cost: memory. Keys and values are read for eight rows at a time, and the block waits for each
+// load.
 #define ATTENTION_ANY(name, cache) \
   extern "C" __global__ void __launch_bounds__(blockThreads) name(const AttentionArgs a) { attendEight<cache>(a); }
 
@@ -79,11 +80,10 @@ template <class C> INLINE void attendEight(const AttentionArgs &a) {
 
 constexpr int tileRowCount = 64; // rows of a tile, 16 for each warp
 constexpr int tileThreads = 128;
-constexpr int pieceTokens = 64; // positions that come to shared memory together
+constexpr int pieceTokens = 64; // positions that are copied to shared memory together
 constexpr int pieceRuns = pieceTokens / runTokens;
 
-// A Piece is which one is next, of a segment: its number there, and what the tile sees,
-// positions first to last.
+// A Piece is a piece of a segment, with the index at. The tile sees positions first to last.
 struct Piece {
   int segment, first, last, at;
   METHOD static int lowest(int segment, int first) { return maxOf(first - segment * segmentTokens, 0) / pieceTokens; }
@@ -94,7 +94,7 @@ struct Piece {
   }
 };
 
-// A Softmax is what a lane has of two rows: values 2t and 2t+1 of each 8 of rows g and g+8.
+// A Softmax is a lane's part of rows g and g+8: elements 2t and 2t+1 of each 8.
 template <int D> struct Softmax {
   float top[2], sum[2], value[D / 8][4];
   METHOD void clear() {
@@ -103,7 +103,7 @@ template <int D> struct Softmax {
       UNROLL for (int i = 0; i < 4; i++) value[c][i] = 0;
     }
   }
-  // factors are those of row r and of what is joined to it, as join has them.
+  // factors sets the factors by which join multiplies row r and the part that it joins.
   METHOD void factors(float &mine, float &others, int r, float next, bool seen) {
     const float most = seen ? maxOf(top[r], next) : top[r];
     mine = seen ? exp2Of(top[r] - most) : 1.0f, others = seen ? exp2Of(next - most) : 0.0f;
@@ -111,22 +111,24 @@ template <int D> struct Softmax {
   }
 };
 
-// partialOf is where a segment of a row is kept, number i of those that its tile sees.
+// partialOf locates the part of a row for segment i of those that its tile sees.
 INLINE float *partialOf(const AttentionArgs &a, int token, int head, int i) {
   return a.partial + ((s64(token) * a.heads + head) * a.maxSegments + i) * (a.dim + 2);
 }
 
-// attendTile does a tile, or of one that blocks share a segment; who ends last joins them.
+// attendTile computes a tile, or one segment of it if blocks share the tile; the last block joins
+// the segments.
 //
-// A tile of a prefix has tokens of several sequences, which see the same positions up to
-// t.position: token i of it is members[t.token+i]. What its rows have of the segments is kept
-// for decoding: by segment where blocks share them, else joined to the sinks as one part.
+// In a tile of a prefix the tokens are of several sequences, which see the same positions up to
+// t.position: token i is members[t.token+i]. The parts of its rows are kept for decoding: one for
+// each segment if blocks share them, else one part joined to the sinks.
 template <class C, int D, bool PREFIX = false>
 INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t, int index, int *drawn, const s32 *members = nullptr) {
   constexpr int pieceBytes = D / 8 * bandApart<pieceTokens>, queryBytes = 2 * tileRowCount * D;
   const int warp = tidX() / 32, lane = tidX() % 32, g = lane / 4, rows = t.n * share.n;
   const u32 queries = sharedAt(sharedBytes()), ring = queries + queryBytes;
-  float *results = reinterpret_cast<float *>(sharedBytes() + queryBytes); // [64][D+4], in the place of the ring
+  // [64][D+4]. They overwrite the ring.
+  float *results = reinterpret_cast<float *>(sharedBytes() + queryBytes);
   constexpr int apart = D + 4;
   const auto tokenOf = [&](int row) ALWAYS { return PREFIX ? members[t.token + row / share.n] : t.token + row / share.n; };
   const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
@@ -138,10 +140,10 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
   if (blockZ() >= (split ? segments : 1)) return;
   const int from = split ? begin + blockZ() : begin, end = split ? from + 1 : begin + segments;
 
-  syncBlock(); // the tile before is stored
+  syncBlock(); // the previous tile is stored
   const Source source{a.pool, a.table, t.shift, share.kvHead};
-  // A piece's keys and values are on their way while the one before is worked on. Where its
-  // positions are is known by then.
+  // The keys and values of a piece are copied while the previous piece is computed. The pages of
+  // its positions are looked up before that.
   Piece ahead{from, first, last, Piece::lowest(from, first)};
   Mine mine = mineOf<pieceTokens>(source, ahead.begin(), first, last + 1);
   int place = 0;
@@ -156,8 +158,9 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
   };
   load();
   {
-    // The columns of 16 numbers stand as the instruction has them.
-    constexpr int each = tileThreads / tileRowCount, some = 2; // threads of a row; sixteens asked for at a time
+    // The columns of each 16 elements are in the order of the matrix instruction.
+    // each: threads of a row; some: groups of 16 elements that a thread loads at a time
+    constexpr int each = tileThreads / tileRowCount, some = 2;
     const int row = tidX() % tileRowCount;
     const float4 *q = reinterpret_cast<const float4 *>(row < rows ? a.q + s64(tokenOf(row)) * a.stride + headOf(row) * D : a.q);
     _Pragma("unroll 1") for (int c = tidX() / tileRowCount; c < D / 16; c += some * each) {
@@ -175,10 +178,10 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
     }
   }
 
-  // A lane has rows g and g+8 of its warp's.
+  // A lane has rows g and g+8 of its warp.
   Seen seen[2];
   Softmax<D> all;
-  int fullFrom, fullTo, someFrom, someTo; // positions that all rows of the warp see, and that some do
+  int fullFrom, fullTo, someFrom, someTo; // positions visible to all rows of the warp, and to some
   UNROLL for (int r = 0; r < 2; r++) {
     const int row = 16 * warp + g + 8 * r, at = lastOf(row);
     seen[r] = row < rows ? Seen{a.window > 0 ? maxOf(0, at - a.window + 1) : 0, at} : Seen{0, -1};
@@ -217,9 +220,9 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
       place ^= 1;
       load();
       if (!some) continue;
-      float x[pieceTokens / 8][4] = {}; // products, by 8 positions
+      float x[pieceTokens / 8][4] = {}; // dot products, by 8 positions
       {
-        u32 q[2][4]; // of a step and of the next
+        u32 q[2][4]; // of this step and of the next
         uint2 m[2][pieceTokens / 8];
         const auto fetch = [&](int k) ALWAYS {
           loadMatrices(q[k % 2], queryFrom + 2 * k * tileRowCount * 16);
@@ -278,7 +281,7 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
               addProducts(value[2 * c + 1], weight[u][m], v[2], v[3]);
             }
           }
-          if (same) { // as it mostly is, times 1
+          if (same) { // the usual case: all factors are 1
             UNROLL for (int c = 0; c < 8; c++) {
               UNROLL for (int i = 0; i < 4; i++) part.value[8 * b + c][i] = fma(value[c][i], h[i / 2], part.value[8 * b + c][i]);
             }
@@ -329,7 +332,7 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
       results[row * apart + d] = divide(sumOf.value, sumOf.sum);
     }
   } else {
-    syncBlock(); // the last piece is read
+    syncBlock(); // all warps have read the last piece
     UNROLL for (int r = 0; r < 2; r++) {
       float *to = results + (16 * warp + g + 8 * r) * apart + lane % 4 * 2;
       UNROLL for (int c = 0; c < D / 8; c++) {
@@ -338,7 +341,7 @@ INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t
     }
   }
   syncBlock();
-  // A warp writes 128 columns at a time where heads make as many.
+  // A warp writes 128 columns at a time if the heads have that many.
   constexpr int together = 128 / D;
   if (share.n % together == 0) {
     const int head = lane / (D / 4), at = lane % (D / 4) * 4, cols = a.heads * D;
@@ -360,15 +363,15 @@ template <class C, int D> INLINE void attendTiles(const AttentionArgs &a) {
   const Share share(a, blockX(), tileRowCount);
   waitForPrevious();
   allowNext();
-  // The later a tile stands the more it sees: those come first.
+  // Later tiles see more positions, so they are computed first.
   Tile t;
   for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) attendTile<C, D>(a, share, t, index, &drawn);
 }
 
-// grid (kvHeads*ceil(heads/kvHeads/64), tiles of 64 rows or fewer, split ? segments : 1),
-// 128 threads, shared memory for 64 queries and 4 pieces of 64 keys or values.
-// cost: arithmetic. A warp has the products of 16 rows and a piece in registers, and what
-// their segment and those before add up to; keys and values come from shared memory once
-// for each warp.
+// grid (kvHeads*ceil(heads/kvHeads/64), tiles of 64 rows or fewer, split ? segments : 1), 128
+// threads, shared memory for 64 queries and 4 pieces of 64 keys or values.
+// cost: arithmetic. A warp has in registers the products of 16 rows and a piece, and the sums of
+// their segment and of the segments before. Each warp reads keys and values from shared memory
+// once.
 #define ATTENTION(name, cache, dim) \
   extern "C" __global__ void __launch_bounds__(tileThreads, (dim == 64 ? 3 : 2)) name(const AttentionArgs a) { attendTiles<cache, dim>(a); }

@@ -1,8 +1,8 @@
-// Attention of tokens, whose keys and values their pages hold in float32.
+// Attention of tokens whose keys and values are in KV cache pages of float32.
 #pragma once
 #include "floats.cuh"
 
-// A Task is what a block does: n query heads of one token that read one key/value head.
+// A Task is the work of a block: n query heads of one token that share a key/value head.
 struct Task {
   int token;
   int head, n; // the first query head
@@ -11,25 +11,25 @@ struct Task {
   int first, last; // visible positions
 };
 
-// slotValues is what a warp has for the values of its heads on their way to the other
-// warps.
+// slotValues is the size of the buffer that a warp uses to pass the values of its heads to the
+// other warps.
 constexpr int slotValues = 1024;
 
 struct Shared {
-  alignas(16) float q[blockHeads * maxHeadDim]; // [heads][headDim] queries, scaled; in the end the results
-  alignas(16) float slot[runs][slotValues];     // a warp's weights [32][heads], then its values [heads][headDim];
-                                                // of segments done apart, their factors
-  const u8 *row[runs][runTokens];               // where the value of a position is
+  alignas(16) float q[blockHeads * maxHeadDim]; // [heads][headDim] queries, scaled; later results
+  alignas(16) float slot[runs][slotValues];     // a warp's weights [32][heads], then its values
+                                                // [heads][headDim]; later the factors of segments
+  const u8 *row[runs][runTokens];               // the value of each position
   alignas(16) float top[blockHeads][runs];      // largest score of a run
-  alignas(16) float sum[blockHeads][runs];      // its weights' sum
+  alignas(16) float sum[blockHeads][runs];      // sum of its weights
   float segmentTop[blockHeads];
   int last;
 };
 
 // --- Segments
 
-// Elements says which elements of H heads a thread has. What the warps have of H heads
-// of any length up to 256 may need two passes through their slots.
+// Elements says which elements of H heads a thread has. If H heads of up to 256 elements do not fit
+// in a warp's slot, they take two passes.
 template <int D, int H> struct Elements {
   static constexpr int dim = D ? D : maxHeadDim;
   static constexpr int passes = H * dim > slotValues ? 2 : 1;
@@ -38,7 +38,7 @@ template <int D, int H> struct Elements {
   static constexpr int count = passes * each;
 };
 
-// An Element is one of a thread's elements: a head of the block's and a number in it.
+// An Element is one of a thread's elements: its head in the block and its index in the head.
 struct Element {
   int head, at;
 };
@@ -46,19 +46,20 @@ template <int D, int H> INLINE Element elementOf(int i, int dim) {
   using E = Elements<D, H>;
   const int e = tidX() + i % E::each * blockThreads;
   const int head = e / dim;
-  // One that is beyond the pass's heads is nobody's.
+  // No thread has elements beyond the heads of the pass.
   return Element{head < E::heads ? i / E::each * E::heads + head : blockHeads, e - head * dim};
 }
 
-// segmentParts sets part to this thread's elements of a segment. All threads of the
-// block take part; the queries lie in s.q.
+// segmentParts sets part to this thread's elements of a segment. All threads of the block call it;
+// the queries are in s.q.
 template <int D, int H>
 INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int segment, int dim, Part (&part)[Elements<D, H>::count]) {
   using E = Elements<D, H>;
   using Row = ValueRow<D>;
   const int warp = tidX() / 32, lane = tidX() % 32;
   const int begin = segment * segmentTokens + warp * runTokens;
-  // Of this run are visible lo to hi-1. Nothing else is read: its memory holds anything.
+  // Positions lo to hi-1 of this run are visible. The others are not read: their memory is
+  // undefined.
   const int lo = maxOf(t.first - begin, 0), hi = minOf(t.last + 1 - begin, runTokens);
   const bool any = lo < hi;
   const int firstRun = maxOf(t.first - segment * segmentTokens, 0) / runTokens;
@@ -73,14 +74,14 @@ INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int s
     }
   };
 
-  // Up to the first barrier slow threads may still be at the end of the segment before:
-  // what they read there (sum, segmentTop and slot) is not written.
+  // Before the first barrier slow threads may still read sum, segmentTop and slot of the previous
+  // segment, so no thread writes them.
   float score[H];
   if (any) {
     const Slot place = slotOf(a.pool, a.table, t.shift, begin + minOf(maxOf(lane, lo), hi - 1));
     s.row[warp][lane] = a.pool.base + valueAt<CacheF32>(a.pool, place, t.kvHead);
     syncWarp();
-    if constexpr (D) load(lo); // while scores are made
+    if constexpr (D) load(lo); // in flight while scores are computed
     keyScores<D, H>(score, s.q, keyIn(a.pool, place, t.kvHead), dim);
     if (a.softcap > 0) capScores(score, a);
     UNROLL for (int h = 0; h < H; h++) {
@@ -101,7 +102,8 @@ INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int s
       const float sum = warpSum(weight);
       slot[lane * H + h] = weight;
       if (lane == 0) s.sum[h][warp] = sum;
-      // For the end of the segment: by then fast threads write the next one's s.top.
+      // The end of the segment reads this copy: by then fast threads write s.top of the next
+      // segment.
       if (lane == 0 && warp == firstRun) s.segmentTop[h] = top;
     }
     syncWarp();
@@ -120,7 +122,7 @@ INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int s
         }
       }
     }
-    syncWarp(); // the weights have been read: values take their place
+    syncWarp(); // all lanes have read the weights: values overwrite them
   } else if (lane < H) {
     s.sum[lane][warp] = 0;
   }
@@ -147,13 +149,14 @@ INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int s
   }
 }
 
-// attend does the segments from, from+step, ... of n that the token sees. Where they
-// are kept apart their parts go to partial, else the results to s.q.
+// attend computes segments from, from+step, ... of the n that the token sees. If apart is set it
+// writes their parts to partial, else the results to s.q.
 template <int D, int H>
 INLINE void attend(const AttentionArgs &a, const Task &t, Shared &s, int from, int step, int n, bool apart, float *partial) {
   using E = Elements<D, H>;
   const int dim = D ? D : a.dim;
-  // Weights are powers of 2. A score that is capped becomes an exponent afterwards.
+  // Weights are powers of 2: queries are scaled so that scores are exponents. With a softcap,
+  // capScores makes the exponents.
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
   const float *q = a.q + s64(t.token) * a.stride + t.head * dim;
   UNROLL for (int i = 0; i < (H * E::dim + blockThreads - 1) / blockThreads; i++) {
@@ -184,15 +187,15 @@ INLINE void attend(const AttentionArgs &a, const Task &t, Shared &s, int from, i
     }
   }
   if (apart) return;
-  // Behind the segment's last barrier nobody reads the queries.
+  // No thread reads the queries after the last barrier of the segment.
   UNROLL for (int k = 0; k < E::count; k++) {
     const Element e = elementOf<D, H>(k, dim);
     if (e.head < t.n) s.q[e.head * dim + e.at] = divide(all[k].value, all[k].sum);
   }
 }
 
-// A block may compute more heads than it has: that costs arithmetic, not memory, and
-// saves code.
+// A block may compute more heads than it has: that costs arithmetic, not memory traffic, and saves
+// code.
 template <int D>
 INLINE void attendHeads(const AttentionArgs &a, const Task &t, Shared &s, int from, int step, int n, bool apart, float *partial) {
   if constexpr (D) {
@@ -252,11 +255,10 @@ INLINE void attentionOfFloats(const AttentionArgs &a, Shared &s) {
   }
 }
 
-// grid (split ? segments : 1, groups, T) with groups = kvHeads*ceil(heads/kvHeads/8),
-// 256 threads, no dynamic shared memory. Fewer blocks than segments share them.
-// cost: of many segments memory, keys and values are read once for up to 8 query heads;
-// of few latency, loads that wait for each other (page, key, value, and the parts of
-// other blocks twice).
+// grid (split ? segments : 1, groups, T) with groups = kvHeads*ceil(heads/kvHeads/8), 256 threads,
+// no dynamic shared memory. If there are fewer blocks than segments, a block computes several.
+// cost: with many segments memory: keys and values are read once for up to 8 query heads. With few
+// segments latency: dependent loads (page, key, value, and twice the parts of other blocks).
 #define ATTENTION_FLOATS(name)                                                              \
   extern "C" __global__ void __launch_bounds__(blockThreads, 2) name(const AttentionArgs a) { \
     __shared__ Shared s;                                                                    \

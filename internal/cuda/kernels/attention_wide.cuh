@@ -1,10 +1,10 @@
-// Attention of many tokens on Hopper, to a cache of float16: the arithmetic of segment.cuh, on the
-// matrix instructions of four warps.
+// Attention of many tokens on Hopper, to a KV cache of float16: the arithmetic of segment.cuh, on
+// matrix instructions of a warpgroup.
 //
-// A tile has 128 rows: tokens of one sequence, each with the query heads of one key/value head. Four
-// of a block's 12 warps copy keys and values to shared memory, a run of 32 positions at a time, as
-// far ahead as the ring has room. The other eight are two groups of 64 rows. While a group adds a
-// run to its sums, the products with the keys of its next run are computed.
+// A tile has 128 rows: tokens of one sequence, each with the query heads of one key/value head.
+// Four of a block's 12 warps copy keys and values to shared memory, a run of 32 positions at a
+// time, as far ahead as the ring has room. The other eight are two groups of 64 rows. While a group
+// adds a run to its sums, the products with the keys of its next run are computed.
 #pragma once
 #include "hopper.cuh"
 #include "matrix.cuh"
@@ -13,8 +13,8 @@
 constexpr int wideTileRows = 128, groupRows = 64, wideTileThreads = 384;
 
 template <int D> struct WideTile {
-  static constexpr int runBytes = runTokens * D * 2; // of keys, and of values
-  static constexpr int panelBytes = runTokens * 128; // of 64 numbers of values
+  static constexpr int runBytes = runTokens * D * 2; // of the keys of a run, and of its values
+  static constexpr int panelBytes = runTokens * 128; // of 64 elements of the values of a run
   static constexpr int stages = 8, apart = D + 4;
   static constexpr int keptBytes = groupRows * apart * 4; // the sums of a group over segments
   static constexpr int bytes = stages * 2 * runBytes + 2 * keptBytes + 1024;
@@ -25,7 +25,7 @@ struct Range {
   int first, last;
 };
 
-// rangeOf returns the range of n tokens whose first has this position.
+// rangeOf returns the range of n tokens that begin at this position.
 INLINE Range rangeOf(const AttentionArgs &a, int position, int n) {
   if (n <= 0) return Range{0, -1};
   return Range{(a.window > 0 ? maxOf(0, position - a.window + 1) : 0) / runTokens, (position + n - 1) / runTokens};
@@ -33,7 +33,7 @@ INLINE Range rangeOf(const AttentionArgs &a, int position, int n) {
 
 // Stages is the ring of runs: the next stage, and the parity of its phase.
 template <int D> struct Stages {
-  u32 at, there, free; // of stage 0: keys and then values, and its barriers
+  u32 at, there, free; // of stage 0: its keys, followed by its values, and its barriers
   int stage = 0;
   u32 parity = 0;
   METHOD u32 keys() const { return at + stage * 2 * WideTile<D>::runBytes; }
@@ -82,7 +82,7 @@ template <int D> INLINE void bringRuns(const AttentionArgs &a, const Share &shar
   }
 }
 
-// attendRows computes the rows of a tile that a group has.
+// attendRows computes the rows of a group.
 template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring, float *kept, int group) {
   using W = WideTile<D>;
   const int thread = tidX() % 128, warp = thread / 32, lane = tidX() % 32, g = lane / 4, two = lane % 4 * 2;
@@ -138,12 +138,13 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     endProducts();
   };
   int run = all.first;
-  for (; run < mine.first || (mine.last < mine.first && run <= all.last); run++) { // runs that only the other group sees
+  // Skip runs that only the other group sees.
+  for (; run < mine.first || (mine.last < mine.first && run <= all.last); run++) {
     ring.awaitRun();
     ring.leave();
     ring.next();
   }
-  if (run > all.last) return; // it has no rows
+  if (run > all.last) return; // the group has no rows
   ring.awaitRun();
   showCopies();
   multiplyKeys(ring.keys());
@@ -207,7 +208,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
       UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c] * f[c / 2 % 2]);
     }
 
-    if (run % runs != runs - 1 && more) continue; // the segment goes on
+    if (run % runs != runs - 1 && more) continue; // the segment continues
     const int begin = position / segmentTokens * segmentTokens;
     UNROLL for (int r = 0; r < 2; r++) {
       const bool some = seen[r].some(begin, segmentTokens);
@@ -225,7 +226,8 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   awaitProducts<0>();
   hold(x);
   now.leave();
-  for (; run <= all.last; run++) { // runs that only the other group sees
+  // Skip runs that only the other group sees.
+  for (; run <= all.last; run++) {
     ring.awaitRun();
     ring.leave();
     ring.next();
@@ -246,11 +248,11 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     const int row = groupRows * group + i, at = thread % lanes * 4, cols = a.heads * D;
     if (row >= rows) break;
     storeFour(a.out, tokenOf(row), headOf(row) * D + at, *reinterpret_cast<const float4 *>(kept + i * W::apart + at));
-    if ((headOf(row) + 1) * D == cols) { // the padding, too
+    if ((headOf(row) + 1) * D == cols) { // also write the padding
       for (int c = cols + at; c < a.out.stride; c += D) storeFour(a.out, tokenOf(row), c, float4{});
     }
   }
-  syncGroup(); // kept is read
+  syncGroup(); // all threads have read kept
 }
 
 template <int D> INLINE void attendWide(const AttentionArgs &a) {

@@ -2,18 +2,18 @@
 #pragma once
 #include "source.cuh"
 
-// A band is a matrix of N positions and a head's numbers, see matrix.cuh. Positions that are
-// not seen are 0: what their memory holds is never read.
+// A band is a matrix of N positions and the elements of a head, see matrix.cuh. Positions that are
+// not visible are 0, and their memory is never read.
 template <int N> constexpr int bandApart = 16 * N + 64; // from a chunk to the next, in bytes
 template <int N> INLINE u32 bandAt(u32 band, int chunk, int position) { return band + chunk * bandApart<N> + position * 16; }
 
-// sharedBytes is the shared memory that a launch gives a kernel.
+// sharedBytes is the dynamic shared memory of the kernel.
 INLINE u8 *sharedBytes() {
   extern __shared__ uint4 bands[];
   return reinterpret_cast<u8 *>(bands);
 }
 
-// Sixteen are bytes of a row on their way, a unit of it, and what makes chunks of them.
+// A Sixteen is a unit of a row in flight, 16 bytes, and converts it to chunks.
 template <class C> struct Sixteen {
   static constexpr int chunks = 2;
   uint4 bytes;
@@ -36,8 +36,8 @@ template <> struct Sixteen<CacheF16> {
   }
 };
 
-// Mine is where one position is, which a thread finds for all: its page, or 0 where it is
-// not seen, and its place there.
+// A Mine locates one position, which a thread looks up for all threads: its page, or 0 if it is not
+// visible, and its index in the page.
 struct Mine {
   int page, at;
 };
@@ -47,9 +47,9 @@ template <int N> INLINE Mine mineOf(const Source &s, int begin, int lo, int hi) 
   return Mine{seen ? s.table.pages[s.shift + page] : 0, position - page * s.pool.pageTokens};
 }
 
-// bring brings positions begin to begin+N-1 of heads of D numbers, of which lo to hi-1 are
-// seen and the others are 0. Threads read what lies side by side: of keys a unit of 8
-// positions or more, of values 4 units of a position.
+// bring copies positions begin to begin+N-1 of heads of D elements to shared memory. Positions lo
+// to hi-1 are visible; the others become 0. Threads read adjacent memory: of keys, a unit of 8
+// positions or more; of values, 4 units of a position.
 template <class C, int D, int N, int THREADS> INLINE void bring(u32 band, const Source &s, const Mine &found, bool key, int begin, int lo, int hi) {
   constexpr int units = D / 8 / Sixteen<C>::chunks, each = THREADS / N; // threads of a position
   const int lane = tidX() % 32, mine = tidX() % N;

@@ -1,13 +1,13 @@
-// How fast the device reads its memory.
+// The read bandwidth of device memory.
 #include "device.cuh"
 
 struct ReadArgs {
   const uint4 *p; // [n]
   s64 n;
-  u32 *out; // written only where what was read is one value in 2^128 or so
+  u32 *out; // written only if the xor of all reads is one value in 2^128 or so
 };
 
-constexpr int ahead = 8; // reads that a thread has under way
+constexpr int ahead = 8; // reads of a thread in flight
 
 extern "C" __global__ void __launch_bounds__(256) readAll(const ReadArgs a) {
   const s64 step = s64(gridX()) * 256 * ahead;

@@ -1,9 +1,9 @@
-// Attention of every token to all tokens of its sequence, or to those near it: all are in
-// the step, and nothing is kept.
+// Attention of each token to all tokens of its sequence, or to those near it. All of them are in
+// the step, and there is no KV cache.
 //
-// The keys of a sequence are taken 32 at a time, counted from its first token, and joined
-// in ascending order (Milakov and Gimelshein, "Online normalizer calculation for softmax",
-// 2018): so the bits of a token depend on its sequence alone.
+// The keys of a sequence are processed 32 at a time, counted from its first token, and joined in
+// ascending order (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), so
+// the bits of a token depend only on its sequence.
 #include "forms.cuh"
 
 struct BidirectionalArgs {
@@ -13,19 +13,19 @@ struct BidirectionalArgs {
   s32 share;             // query heads of a key/value head
   s32 headDim;           // 1 to 256
   float scale;           // of q.k, times log2(e)
-  s32 window;            // a token sees itself and window-1 before and after; 0: all
-  s32 padded;            // elements of a head of queries or keys in shared memory
+  s32 window;            // a token sees itself and window-1 tokens before and after it; 0: all
+  s32 padded;            // length of a query or key in shared memory
   const s32 *sequence;   // [T]
   const s32 *starts;     // [S+1] first token of each sequence, and T
   const s32 *count;      // tokens of this step
-  Forms out;             // heads*headDim columns; f32 alone where headDim is no multiple of 32
+  Forms out;             // heads*headDim columns; f32 only, unless headDim is a multiple of 32
 };
 
 constexpr int warps = 8, tileKeys = 32;
 constexpr float none = -__builtin_inff();
 
-// copyHeads brings a head of rows first to first+n-1 to shared memory, apart elements from
-// each other and with zeros beyond the head; of rows from end on it makes zeros.
+// copyHeads copies a head of rows first to first+n-1 to shared memory, where rows are apart
+// elements from each other. Elements beyond the head, and rows from end on, become 0.
 INLINE void copyHeads(float *to, int apart, const float *from, s64 stride, int first, int n, int end, int dim) {
   const int fours = apart / 4;
   for (int i = tidX(); i < n * fours; i += 32 * warps) {
@@ -46,8 +46,8 @@ INLINE void copyHeads(float *to, int apart, const float *from, s64 stride, int f
   }
 }
 
-// attend does 8*Q queries of one head: a warp has Q of them, a lane one of 32 keys and then
-// every 32nd element of the values, of which there are up to 32*N.
+// attend computes 8*Q queries of one head. A warp has Q queries. A lane has one of 32 keys, and
+// then every 32nd element of the values, which have up to 32*N elements.
 template <int Q, int N> INLINE void attend(const BidirectionalArgs &a) {
   extern __shared__ float4 shared[];
   __shared__ float shares[warps][tileKeys][Q];
@@ -68,11 +68,11 @@ template <int Q, int N> INLINE void attend(const BidirectionalArgs &a) {
     top[i] = none, sum[i] = 0;
     UNROLL for (int j = 0; j < N; j++) value[i][j] = 0;
   }
-  // A block may have the end of a sequence and the beginning of others.
+  // A block may have the end of one sequence and the beginning of others.
   const int lastSequence = a.sequence[lastQuery];
   for (int s = a.sequence[firstQuery]; s <= lastSequence; s++) {
     const int begin = a.starts[s], end = a.starts[s + 1];
-    int lo[Q], hi[Q]; // the keys that a query sees; none where it is of another sequence
+    int lo[Q], hi[Q]; // keys visible to a query; none if it is in another sequence
     UNROLL for (int i = 0; i < Q; i++) {
       const int t = mine + i;
       lo[i] = hi[i] = 0;
@@ -136,7 +136,7 @@ template <int Q, int N> INLINE void attend(const BidirectionalArgs &a) {
     }
   }
 
-  // The results take the place of the warp's queries, so that storing them is a loop.
+  // The results overwrite the warp's queries, so that a loop stores them.
   float *results = qs + warp * Q * a.padded;
   syncWarp();
   UNROLL for (int i = 0; i < Q; i++) {
@@ -158,8 +158,8 @@ template <int Q, int N> INLINE void attend(const BidirectionalArgs &a) {
   }
 }
 
-// By the longest head. Grid (tokens / queries of a block, heads), shared memory of
-// 4*(queries*padded + 32*padded + 32*longest head) bytes.
+// One kernel for each maximum head length. Grid (tokens / queries of a block, heads), shared memory
+// of 4*(queries*padded + 32*padded + 32*maximum head length) bytes.
 extern "C" __global__ void __launch_bounds__(32 * warps) bidirectional_64(const BidirectionalArgs a) { attend<4, 2>(a); }
 extern "C" __global__ void __launch_bounds__(32 * warps) bidirectional_128(const BidirectionalArgs a) { attend<4, 4>(a); }
 extern "C" __global__ void __launch_bounds__(32 * warps) bidirectional_256(const BidirectionalArgs a) { attend<2, 8>(a); }

@@ -1,10 +1,10 @@
-// The choice of the highest scores of a token, see plan.Select: the lowest of them is found by its
-// bits, eight at a time from the top; then rows with higher scores, and of those with that score the
-// first ones, are written in ascending order.
+// The choice of the rows with a token's highest scores, see plan.Select. A search by bits, eight at
+// a time from the top, finds the lowest of these scores. The rows with higher scores, and the first
+// ones of those with that score, are then written in ascending order.
 #include "kv.cuh"
 
 struct ChooseArgs {
-  const float *scores; // [tokens, apart] of those from first on
+  const float *scores; // [tokens, apart], of tokens from first on
   s64 apart;           // elements, a multiple of 4
   s32 first;
   s32 every;           // a token at position p sees (p+1)/every rows
@@ -17,14 +17,14 @@ struct ChooseArgs {
 
 constexpr int chooseThreads = 512, chooseWarps = chooseThreads / 32, digits = 256;
 
-// orderedBits is larger for larger numbers. Both zeros have the same.
+// orderedBits is larger for larger numbers. It is the same for both zeros.
 INLINE u32 orderedBits(float x) {
   const u32 bits = asBits(x + 0.0f);
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// eachFour calls of(row, scores, n) for four rows of each thread, of which n are there; all threads
-// take part.
+// eachFour calls of(row, scores, n) for four rows of each thread, of which n exist. All threads of
+// the block call it.
 template <class Of> INLINE void eachFour(const float *scores, int seen, const Of &of) {
   _Pragma("unroll 1") for (int from = 0; from < seen; from += 4 * chooseThreads) {
     const int row = from + 4 * tidX();
@@ -32,7 +32,7 @@ template <class Of> INLINE void eachFour(const float *scores, int seen, const Of
   }
 }
 
-// sumTo adds up v of the lanes of a warp up to this one.
+// sumTo sums v over the lanes of a warp up to and including this one.
 INLINE int sumTo(int v, int lane) {
   UNROLL for (int m = 1; m < 32; m *= 2) {
     const int other = shuffleFrom(v, (lane - m) & 31);
@@ -41,7 +41,7 @@ INLINE int sumTo(int v, int lane) {
   return v;
 }
 
-// choose does a token with each block. Grid (tokens).
+// choose computes one token per block. Grid (tokens).
 extern "C" __global__ void __launch_bounds__(chooseThreads) choose(const ChooseArgs a) {
   __shared__ int counts[digits], sums[2][chooseWarps], found, rest, lost;
   const int token = a.first + blockX(), lane = tidX() % 32, warp = tidX() / 32;
@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(chooseThreads) choose(const ChooseA
   }
 
   const float *scores = a.scores + blockX() * a.apart;
-  u32 least = 0, known = 0; // the lowest of the highest agrees with least in these bits
-  int left = a.top;         // to choose of those that agree
+  u32 least = 0, known = 0; // the lowest chosen score equals least in the known bits
+  int left = a.top;         // rows to choose among those that agree
   if (tidX() == 0) lost = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
     for (int i = tidX(); i < digits; i += chooseThreads) counts[i] = 0;
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(chooseThreads) choose(const ChooseA
       for (int i = tidX(); i < a.top; i += chooseThreads) out[i] = asFloat(0x7fc00000);
       return;
     }
-    if (warp == 0) { // a lane has eight digits, the first the highest
+    if (warp == 0) { // a lane has eight digits, the highest first
       constexpr int each = digits / 32;
       const int highest = digits - 1 - each * lane;
       int own = 0;
@@ -91,11 +91,11 @@ extern "C" __global__ void __launch_bounds__(chooseThreads) choose(const ChooseA
     least |= u32(found) << shift, known |= 255u << shift, left = rest;
   }
 
-  int higher = 0, equal = 0; // those before the rows at hand
+  int higher = 0, equal = 0; // rows before the current ones
   int turn = 0;
   eachFour(scores, seen, [&](int row, float4 v, int n) ALWAYS {
     u32 bits[4];
-    int own = 0; // higher ones, and in the upper half equal ones
+    int own = 0; // rows with higher scores, and in the upper half those with equal ones
     UNROLL for (int j = 0; j < 4; j++) {
       bits[j] = orderedBits(v[j]);
       if (j < n) own += bits[j] > least ? 1 : bits[j] == least ? 1 << 16 : 0;

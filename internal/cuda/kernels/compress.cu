@@ -1,4 +1,4 @@
-// Rows that are each made of several tokens, see plan.CompressAttr.
+// Rows that each combine several tokens, see plan.CompressAttr.
 #include "each.cuh"
 #include "rows.cuh"
 
@@ -7,7 +7,7 @@ struct CompressArgs {
   s32 xStride, gateStride;
   const float *bias;      // [rate, wide]
   s32 rate;               // tokens of a window
-  s32 overlap;            // 1: wide is twice cols, and the window before takes part
+  s32 overlap;            // 1: wide is twice cols, and a row includes the previous window
   s32 wide;               // columns of x and gate
   s32 cols;               // of out
   RowsPool rows;          // x, then gate of each token
@@ -16,7 +16,7 @@ struct CompressArgs {
   Forms out;              // cols columns
 };
 
-// rows writes what the state keeps. Grid (blocks of a row's numbers, T).
+// rows writes x and gate of each token to the state. Grid (blocks of a row's elements, T).
 extern "C" __global__ void __launch_bounds__(threads) rows(const CompressArgs a) {
   waitForPrevious();
   allowNext();
@@ -27,8 +27,8 @@ extern "C" __global__ void __launch_bounds__(threads) rows(const CompressArgs a)
       i < a.wide ? a.x[s64(token) * a.xStride + i] : a.gate[s64(token) * a.gateStride + i - a.wide];
 }
 
-// compress writes the rows of the tokens that complete a window, and zeros for all others: sums over
-// the window in ascending order.
+// compress writes the rows of the tokens that complete a window, and zeros for all others. Sums are
+// over the window in ascending order.
 extern "C" __global__ void __launch_bounds__(threads) compress(const CompressArgs a) {
   waitForPrevious();
   allowNext();

@@ -9,7 +9,7 @@ struct ConnectArgs {
   const float *scale; // [3], or [1] where iterations is 0
   const float *base;  // [cols]
   double eps;
-  s32 iterations;     // 0: the coefficients before the layer alone
+  s32 iterations;     // 0: only the coefficients before the layer
   s32 cols;           // of x and out: n, or n*(2+n)
   const s32 *count;   // rows of this step
   Forms out;          // cols columns
@@ -17,15 +17,15 @@ struct ConnectArgs {
 
 constexpr int connectThreads = 64;
 
-// divided divides n numbers, apart from each other, by their sum and eps.
+// divided divides n numbers, apart elements from each other, by their sum plus eps.
 INLINE void divided(double *x, int apart, int n, double eps) {
   double sum = eps;
   for (int i = 0; i < n; i++) sum = sum + x[i * apart];
   for (int i = 0; i < n; i++) x[i * apart] = x[i * apart] / sum;
 }
 
-// connect does a row with each block: a thread has a row or a column of the matrix. Grid (T), shared
-// memory of 8*n*n bytes.
+// connect computes one row per block. A thread has a row or a column of the matrix. Grid (T),
+// shared memory of 8*n*n bytes.
 extern "C" __global__ void __launch_bounds__(connectThreads) connect(const ConnectArgs a) {
   extern __shared__ double matrix[]; // [n, n]
   waitForPrevious();

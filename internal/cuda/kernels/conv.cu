@@ -1,4 +1,4 @@
-// Causal convolutions over the tokens of a sequence, each column by itself.
+// Causal convolutions over the tokens of a sequence, column by column.
 #include "each.cuh"
 #include "slots.cuh"
 
@@ -10,15 +10,15 @@ struct ConvArgs {
   const float *bias;   // [cols], or 0
   s32 width;
   s32 pad;
-  Slots state;         // [width-1, cols] each: the rows of x before the step's
+  Slots state;         // [width-1, cols] each: the rows of x before the step
   const s32 *sequence; // [T]
   const s32 *starts;   // [S+1] first token of each sequence, and T
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
 };
 
-// conv writes the sum of width rows. The warp of a sequence's last row writes the state too:
-// slots that are read are not those that are written.
+// conv writes the weighted sum of width rows. The warp of a sequence's last row also writes the
+// state: no slot is both read and written.
 extern "C" __global__ void __launch_bounds__(threads) conv(const ConvArgs a) {
   waitForPrevious();
   allowNext();

@@ -1,19 +1,20 @@
-// Attention in decoding: every sequence of the step has one token. One launch does what
-// turn and attention do, to the bit.
+// Attention in decoding, where each sequence of the step has one token. One launch computes what
+// turn and attention compute, to the bit.
 //
-// The new token alone is seen by nobody else, so all that a block reads of the past was
-// written by steps before: it is asked for while the kernel before still runs, and
-// waited for together with the new token's query.
+// No other token sees the new one, so everything else that a block reads was written by earlier
+// steps. The block loads it while the previous kernel still runs, and waits for it together with
+// the new token's query.
 #pragma once
 #include "eight.cuh"
 
-// The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][together][headDim+2]; see keptOf.
+// turn and attention have the same heads, pool and table. qOut is not written, and partial is
+// [T][groups][maxSegments][together][headDim+2]; see keptOf.
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
-  const s32 *prefix; // [T] of a token, the segments whose parts the kernel before has kept, see prefix.cuh; 0: none
-  s32 folded;        // 1: these parts are one, joined to the sinks
+  // [T] segments of each token whose parts the previous kernel has kept, see prefix.cuh; 0: none.
+  const s32 *prefix;
+  s32 folded;        // 1: these parts are one, which includes the sinks
 };
 
 template <class C, int D, int H> struct DecodeShared {
@@ -22,24 +23,25 @@ template <class C, int D, int H> struct DecodeShared {
   int last;
 };
 
-// A Decoding is what a block does: the segments from to end-1 of those that a token sees,
-// for n query heads of a key/value head, H at most. Blocks have as many segments each, side
-// by side, one where there are not MANY.
+// A Decoding is the work of a block: the segments from to end-1 of those that a token sees, for n
+// query heads of a key/value head, at most H. If MANY is set blocks have equally many consecutive
+// segments, the last one perhaps fewer; else each has one.
 template <class C, int D, int H, bool MANY> struct Decoding {
   using E = Eight<D, H>;
   static constexpr int laneValues = E::dim / 32;
   const TurnArgs &t;
   const AttentionArgs &a;
   DecodeShared<C, D, H> &s;
-  int dim, token, kvHead, head, n, skipped; // skipped: of the key/value head's
+  int dim, token, kvHead, head, n, skipped; // skipped: earlier heads of kvHead
   Place place;
-  int first, last, lowest, segments; // what the token sees: positions, and segments from the lowest that is not kept
-  int kept;                          // parts of the segments before these
-  bool folded;                       // of which the one begins with the sinks
-  int blocks, from, end;             // blocks share the segments
-  s64 number;                        // of the token's heads
+  // Visible positions, and visible segments from lowest on, the first one that is not kept.
+  int first, last, lowest, segments;
+  int kept;                          // parts of the segments before lowest
+  bool folded;                       // the kept part is one and includes the sinks
+  int blocks, from, end;             // blocks: how many share the segments
+  s64 number;                        // index of the token's group of heads
   Slot slot;                         // the new token's
-  float w[laneValues];               // weights of the norm of what the warp turns first
+  float w[laneValues];               // norm weights of the first head that the warp prepares
 
   METHOD Decoding(const DecodeArgs &args, DecodeShared<C, D, H> &shared) : t(args.turn), a(args.attention), s(shared) {
     dim = D ? D : a.dim, token = blockZ();
@@ -57,8 +59,9 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     from = lowest + blockX() * each, end = minOf(from + each, lowest + segments);
   }
   METHOD Source source() const { return Source{a.pool, a.table, place.shift, kvHead}; }
-  METHOD bool newest() const { return blockX() == blocks - 1; } // of the blocks: the new token's
-  METHOD bool keeps() const { return blocks > 1 || (kept > 0 && !folded); } // the block keeps its parts; the last one joins all
+  METHOD bool newest() const { return blockX() == blocks - 1; } // has the new token
+  // Whether the block writes its parts to memory; the last block then joins all parts.
+  METHOD bool keeps() const { return blocks > 1 || (kept > 0 && !folded); }
   METHOD Part begun(int row, int at) const {
     if (folded && row < n) {
       const float *p = partial() + row * (dim + 2);
@@ -67,7 +70,7 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     return a.sinks && row < n ? Part{a.sinks[head + row] * log2e, 1, 0} : Part{-infinity, 0, 0};
   }
 
-  // clear makes queries that are not there 0.
+  // clear zeroes queries that do not exist.
   METHOD void clear() {
     for (int i = tidX(); i < eightRows * (E::dim + 16); i += blockThreads) {
       const int row = i / (E::dim + 16), at = i % (E::dim + 16);
@@ -75,19 +78,19 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     }
   }
 
-  // Tasks are the heads to turn: the queries, and in the new token's segment its key and its
+  // Tasks are the heads to prepare: the queries, and in the new token's segment its key and its
   // value.
   METHOD int tasks() const { return newest() ? n + 2 : n; }
   METHOD const float *normOf(int task) const { return task < n ? t.qNorm : task == n ? t.kNorm : nullptr; }
 
-  // prepare reads what turnHeads needs and the kernel before does not write.
+  // prepare reads what turnHeads needs and the previous kernel does not write.
   METHOD void prepare() {
     const int warp = tidX() / 32;
     if (newest()) slot = slotOf(a.pool, a.table, place.shift, last);
     if (warp < tasks() && normOf(warp)) loadHead(w, normOf(warp), dim, tidX() % 32);
   }
 
-  // turnHeads does the tasks, a warp for each.
+  // turnHeads runs the tasks, one on each warp.
   METHOD void turnHeads() {
     const int warp = tidX() / 32, lane = tidX() % 32;
     _Pragma("unroll 1") for (int task = warp; task < tasks(); task += runs) {
@@ -122,7 +125,7 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     syncBlock();
   }
 
-  // keep keeps a number of a segment for the block that ends last.
+  // keep writes an element of a segment's part to partial, for the last block.
   METHOD float *partial() const { return a.partial + number * a.maxSegments * a.together * (dim + 2); }
   METHOD void keep(int segment, int row, int at, const Part &part) const {
     float *p = partial() + (s64(kept + segment - lowest) * a.together + row) * (dim + 2);
@@ -130,7 +133,7 @@ template <class C, int D, int H, bool MANY> struct Decoding {
     p[2 + at] = part.value;
   }
 
-  // finish joins all parts that are kept, if this block is the last, and says whether it is.
+  // finish reports whether this block is the last. If so, it joins all kept parts.
   METHOD bool finish(float (&result)[E::count]) {
     if (!drawsLast(a.tickets + number, blocks, s.last)) return false;
     int row[E::count], at[E::count];
@@ -144,7 +147,7 @@ template <class C, int D, int H, bool MANY> struct Decoding {
   }
 };
 
-// decodeOne does a segment of a token.
+// decodeOne computes one segment of a token.
 template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, DecodeShared<C, D, H> &s) {
   using E = Eight<D, H>;
   Decoding<C, D, H, false> d(args, s);
@@ -154,10 +157,12 @@ template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, D
     return;
   }
   const int lane = tidX() % 32, begin = d.from * segmentTokens + tidX() / 32 * runTokens;
-  const int lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens); // of the past
+  // Past positions are lo to old-1.
+  const int lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens);
   const bool any = lo < minOf(d.last + 1 - begin, runTokens), isNew = d.last >= begin && d.last < begin + runTokens;
   const Source source = d.source();
-  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}}; // rows that are not there are left out in the end
+  // Rows that do not exist are dropped at the end.
+  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}};
   Run<C, D> run{};
   if (lo < old) run.find(source, begin, lo, old);
   run.loadKeys(source, lo, old);
@@ -197,11 +202,12 @@ template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, D
   d.store(result);
 }
 
-// prefetchRun brings the keys and values of the run that begins at a position nearer, where a page
-// holds whole runs.
+// prefetchRun prefetches the keys and values of the run at position begin to the L2 cache, if a
+// page holds whole runs.
 template <class C, int D> INLINE void prefetchRun(const Source &s, int begin) {
   if (s.pool.pageTokens % runTokens != 0) return;
-  constexpr int line = 128, lines = runTokens * D * C::bytes / line, ofChunk = runTokens * 16 / line; // of all keys; of those of a chunk
+  // Cache lines of all keys, and of a chunk of all keys.
+  constexpr int line = 128, lines = runTokens * D * C::bytes / line, ofChunk = runTokens * 16 / line;
   Pool pool = s.pool;
   pool.dim = D;
   const Slot slot = slotOf(pool, s.table, s.shift, begin);
@@ -212,8 +218,8 @@ template <class C, int D> INLINE void prefetchRun(const Source &s, int begin) {
   }
 }
 
-// decodeMany does segments of a token one after the other. While a block waits for keys or
-// values, others of the multiprocessor work.
+// decodeMany computes segments of a token one after another. While a block waits for keys or
+// values, other blocks of the multiprocessor work.
 template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeShared<C, D, eightRows> &s) {
   using E = Eight<D>;
   Decoding<C, D, eightRows, true> d(args, s);
@@ -224,8 +230,9 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
   }
   const int warp = tidX() / 32, lane = tidX() % 32, dim = d.dim;
   const Source source = d.source();
-  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}}; // rows that are not there are left out in the end
-  int begin, lo, old; // of a warp's run: its first position, and of its past lo to old-1
+  // Rows that do not exist are dropped at the end.
+  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}};
+  int begin, lo, old; // a warp's run: its first position, and its past positions lo to old-1
   const auto find = [&](int segment) ALWAYS {
     begin = segment * segmentTokens + warp * runTokens;
     lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens);
@@ -296,13 +303,13 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
   d.store(result);
 }
 
-// grid (blocks that share the segments of a token, kvHeads*ceil(heads/kvHeads/together), T),
-// 256 threads, no dynamic shared memory. Kernels of one segment need as many blocks as
-// segments, and no more than heads together.
-// cost: latency, of many tokens and long contexts memory. After the wait, one load (query,
-// key and value of the new token), two barriers, and some 1,400 instructions one behind the
-// other; of several blocks two loads more. A thread holds its share of 32 keys and values:
-// twice headDim numbers of the cache, in registers.
+// grid (blocks that share the segments of a token, kvHeads*ceil(heads/kvHeads/together), T), 256
+// threads, no dynamic shared memory. Kernels of one segment need as many blocks as segments, and
+// together is at most heads.
+// cost: latency; with many tokens and long contexts memory. After the wait, one load (query, key
+// and value of the new token), two barriers, and some 1,400 dependent instructions; with several
+// blocks two more loads. A thread holds its share of 32 keys and values in registers: twice headDim
+// elements of the KV cache.
 #define DECODE(name, cache, dim, heads, blocks, body)                                            \
   extern "C" __global__ void __launch_bounds__(blockThreads, blocks) name(const DecodeArgs a) { \
     __shared__ DecodeShared<cache, dim, heads> s;                                                          \

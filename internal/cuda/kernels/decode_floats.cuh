@@ -1,16 +1,16 @@
-// Attention in decoding to a cache of float32: every sequence of the step has one token. One launch does what
-// turn and attention do, to the bit.
+// Attention in decoding to a KV cache of float32, where each sequence of the step has one token.
+// One launch computes what turn and attention compute, to the bit.
 //
-// The new token alone is seen by nobody else, so all that a block reads of the past was
-// written by steps before: it is asked for while the kernel before still runs, and
-// waited for together with the new token's query.
+// No other token sees the new one, so everything else that a block reads was written by earlier
+// steps. The block loads it while the previous kernel still runs, and waits for it together with
+// the new token's query.
 #pragma once
 #include "floats.cuh"
 #include "head.cuh"
 
-// The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel. There are no
-// prefixes: the last two are 0.
+// turn and attention have the same heads, pool and table. qOut is not written, and partial is
+// [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel. There are no prefixes: prefix
+// and folded are 0.
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
@@ -21,31 +21,33 @@ struct DecodeArgs {
 template <int D, int H> struct DecodeShared {
   static constexpr int dim = D ? D : maxHeadDim;
   alignas(16) float q[H * dim];                                 // [heads][headDim] queries, scaled
-  alignas(16) float slot[runs][H * dim > 128 ? H * dim : 128];  // heads on their way, a warp's weights [32][heads], then its
-                                                                // values [heads][headDim]; of segments done apart, their factors
+  // A warp's head during rotation, then its weights [32][heads], then its values [heads][headDim];
+  // later the factors of segments.
+  alignas(16) float slot[runs][H * dim > 128 ? H * dim : 128];
   Copy<CacheF32> key, value;                                    // the new token's
-  const u8 *row[runs][runTokens];                               // where the value of a position is
+  const u8 *row[runs][runTokens];                               // the value of each position
   alignas(16) float top[H][runs];                               // largest score of a run
-  alignas(16) float sum[H][runs];                               // its weights' sum
+  alignas(16) float sum[H][runs];                               // sum of its weights
   int last;
 };
 
-// A Past is what a warp reads of the tokens before: keys and values of its run. Where
-// the head's length is not known it reads them when they are needed.
+// A Past is what a warp reads of earlier tokens: the keys and values of its run. If the head length
+// is not known at compile time, the warp reads them when it needs them.
 template <int D> struct Past {
-  static constexpr bool values = D == 64; // of longer heads it reads values when the keys are done with, for want of registers
+  // A warp reads the values of longer heads after it has used the keys, for lack of registers.
+  static constexpr bool values = D == 64;
   uint4 key[D / 4];
   ValueRow<D> value[runTokens];
 };
 template <> struct Past<0> {};
 
-// pastKeys asks for the key of a lane.
+// pastKeys loads the key of a lane.
 template <int D> INLINE void pastKeys(Past<D> &p, const Key &key) {
   UNROLL for (int i = 0; i < D / 4; i++) p.key[i] = loadOnce(reinterpret_cast<const uint4 *>(key.at + s64(i) * key.apart));
 }
 
-// pastValues asks for the values of positions lo to old-1 of a run. The others are
-// copies of these: their weights are 0, which changes no sum of finite numbers.
+// pastValues loads the values of positions lo to old-1 of a run. The others are copies of these:
+// their weights are 0, which changes no sum of finite numbers.
 template <int D, class S> INLINE void pastValues(Past<D> &p, const S &s, int lo, int old) {
   const int warp = tidX() / 32, lane = tidX() % 32;
   UNROLL for (int i = 0; i < runTokens; i++) {
@@ -61,7 +63,7 @@ template <int D, class S> INLINE void pastValues(Past<D> &p, const S &s, int lo,
   }
 }
 
-// addValues adds the weighted values of a run's past. weight is [32][H].
+// addValues adds the weighted values of a run's past positions. weight is [32][H].
 template <int D, int H, int N> INLINE void addValues(float (&value)[H][N], const Past<D> &p, const float *weight) {
   UNROLL for (int g = 0; g < runTokens * H / 4; g++) {
     const float4 v = *reinterpret_cast<const float4 *>(weight + 4 * g);
@@ -76,7 +78,7 @@ template <int D, int H, int N> INLINE void addValues(float (&value)[H][N], const
 template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeShared<D, H> &s) {
   const TurnArgs &t = args.turn;
   const AttentionArgs &a = args.attention;
-  static_assert(H + 2 <= runs); // a warp turns one head at most
+  static_assert(H + 2 <= runs); // a warp prepares at most one head
   constexpr int maxDim = D ? D : maxHeadDim, laneValues = maxDim / 32;
   using Row = ValueRow<D>;
   const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.dim;
@@ -92,10 +94,10 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
     allowNext();
     return;
   }
-  const bool newest = blockX() == segments - 1; // of the segments: the new token's
+  const bool newest = blockX() == segments - 1; // whether the block has the new token
   const int begin = (first / segmentTokens + blockX()) * segmentTokens + warp * runTokens;
-  // Of this run are visible lo to hi-1, of which lo to old-1 are of the past. Nothing
-  // else is read: its memory holds anything.
+  // Positions lo to hi-1 of this run are visible, of which lo to old-1 are past. The others are not
+  // read: their memory is undefined.
   const int lo = maxOf(first - begin, 0), hi = minOf(last + 1 - begin, runTokens), old = minOf(last - begin, runTokens);
   const bool any = lo < hi, past = lo < old;
 
@@ -112,8 +114,8 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
     }
   }
 
-  // Heads to turn, a warp for each: the block's queries, and of the new token's segment
-  // the key and the value.
+  // Heads to prepare, one on each warp: the block's queries, and in the new token's segment its key
+  // and its value.
   const int tasks = newest ? n + 2 : n;
   Slot slot{};
   if (warp >= n && warp < tasks) slot = slotOf(a.pool, a.table, place.shift, last);
@@ -147,7 +149,7 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
   }
   syncBlock();
 
-  // The new token's lane reads its key where it has just been put.
+  // The new token's lane reads its key from shared memory, where a warp has just written it.
   float score[H];
   const bool isNew = begin + lane == last;
   if (any) {
@@ -164,7 +166,7 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
       if (isNew) {
         s.row[warp][lane] = s.value.numbers;
       }
-      // What lanes that see nothing read does not matter, but it must be there.
+      // Lanes that see nothing may read any key, but need a valid address.
       if (isNew || !past) key = Key{s.key.numbers, chunkLength<CacheF32>(dim) * 4};
       keyScores<D, H>(score, s.q, key, dim);
     }
@@ -179,7 +181,7 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
   }
   syncBlock();
 
-  // Runs that are not visible add 0, like all others after them.
+  // Runs that are not visible add 0, by the same code as the others.
   float *slotValues = s.slot[warp];
   float value[H][Row::count] = {};
   if (any) {
@@ -212,7 +214,7 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
         }
       }
     }
-    syncWarp(); // the weights have been read: values take their place
+    syncWarp(); // all lanes have read the weights: values overwrite them
   } else if (lane < H) {
     s.sum[lane][warp] = 0;
   }
@@ -224,7 +226,7 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
   }
   syncBlock();
 
-  // Number k of a thread is number tidX()+256k of the heads.
+  // Element k of a thread is element tidX()+256k of the heads.
   constexpr int count = (H * maxDim + blockThreads - 1) / blockThreads;
   float result[count];
   const s64 at = s64(token) * a.kvHeads * chunks + group;
@@ -258,13 +260,11 @@ template <int D, int H> INLINE void decodeFloats(const DecodeArgs &args, DecodeS
   }
 }
 
-// grid (the most segments that a token sees, kvHeads*ceil(heads/kvHeads/H), T), 256
-// threads, no dynamic shared memory. The fewer heads a block serves, the sooner it is
-// done, and the more often a key is read.
-// cost: latency. After the wait, one load (query, key and value of the new token), four
-// barriers, and chains of a head's length and of a run's; of several segments two loads
-// more. A thread holds a key and its share of 32 values: twice headDim numbers of the
-// cache, in registers.
+// grid (the most segments that a token sees, kvHeads*ceil(heads/kvHeads/H), T), 256 threads, no
+// dynamic shared memory. A block of fewer heads finishes sooner, but more blocks read each key.
+// cost: latency. After the wait, one load (query, key and value of the new token), four barriers,
+// and chains as long as a head and as a run; with several segments two more loads. A thread holds a
+// key and its share of 32 values in registers: twice headDim elements of the KV cache.
 #define DECODE_FLOATS(name, dim, heads)                                                   \
   extern "C" __global__ void __launch_bounds__(blockThreads, dim ? 1 : 2) name(const DecodeArgs a) { \
     __shared__ DecodeShared<dim, heads> s;                                                \

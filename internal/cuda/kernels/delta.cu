@@ -1,18 +1,18 @@
-// The gated delta rule, see plan.Delta. Every row is computed from the matrix at the beginning of its
-// chunk and the rows of the chunk.
+// The gated delta rule, see plan.Delta. Each row is computed from the matrix at the beginning of
+// its chunk and the rows of the chunk.
 #include "recurrent.cuh"
 
-constexpr int deltaDim = 256; // of keys and values, at most
+constexpr int deltaDim = 256; // maximum of keyDim and valueDim
 
 struct DeltaArgs {
   const float *q, *k, *v, *beta, *gate; // [T, stride] each
   s32 qStride, kStride, vStride, betaStride, gateStride; // elements
   s32 keyHeads, heads, keyDim, valueDim;
   s32 tiled;                 // 1: head h has key h % keyHeads; 0: h / (heads/keyHeads)
-  s32 gates;                 // of a head: 1 or keyDim
-  float most;                // of beta
+  s32 gates;                 // gates of a head: 1 or keyDim
+  float most;                // maximum of beta
   float floor;               // least gate; 0: none
-  float by;                  // of queries
+  float by;                  // factor of queries
   s32 pad;
   const float *rate;         // [heads]
   const float *bias;         // [heads*gates]
@@ -20,16 +20,16 @@ struct DeltaArgs {
   float *betas;              // [T][heads]
   float *steps;              // [T][heads*gates] gates
   Slots state;               // [heads][keyDim][valueDim]
-  RowsPool rows;             // by key head: k [keyDim], then sums of gates and u of the heads that share it
+  RowsPool rows;             // by key head: k [keyDim], then sums of gates and u of its heads
   Table table;
   const s32 *sequence;       // [T]
   const s32 *starts;         // [S+1] first token of each sequence, and T
   const s32 *seqs;           // sequences of this step
   const s32 *count;          // tokens
-  Forms out;                 // heads*valueDim columns; f32 alone where valueDim is no multiple of 32
+  Forms out;                 // heads*valueDim columns; f32 only, unless 32 divides valueDim
 };
 
-// A DeltaHead says where the numbers of a head are in a row.
+// A DeltaHead is the offsets of a head's fields in a row.
 struct DeltaHead {
   int key, k, sums, u;
   METHOD DeltaHead(const DeltaArgs &a, int h) {
@@ -41,7 +41,7 @@ struct DeltaHead {
   }
 };
 
-// prepare has a warp normalise a query and a key. Grid (key heads / 4, T).
+// prepare normalises a query and a key with each warp. Grid (key heads / 4, T).
 extern "C" __global__ void __launch_bounds__(128) prepare(const DeltaArgs a) {
   waitForPrevious();
   allowNext();
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(recurrentThreads) gates(const Delta
   a.steps[s64(token) * a.heads * a.gates + i] = a.floor != 0 ? divide(a.floor, 1 + expOf(within(rate * x, 1000))) : rate * softplusOf(x);
 }
 
-// sums writes the sums of a chunk's gates up to a token. Grid (blocks of a token's gates, T).
+// sums writes the sum of a chunk's gates up to each token. Grid (blocks of a token's gates, T).
 extern "C" __global__ void __launch_bounds__(recurrentThreads) sums(const DeltaArgs a) {
   waitForPrevious();
   allowNext();
@@ -79,25 +79,25 @@ extern "C" __global__ void __launch_bounds__(recurrentThreads) sums(const DeltaA
   const int first = a.starts[a.sequence[token]], begin = place.position / chunkTokens * chunkTokens;
   const int at = DeltaHead(a, i / a.gates).sums + i % a.gates;
   const auto sumAt = [&](int position) ALWAYS -> float & { return rowAt(a.rows, a.table, place.shift, position)[at]; };
-  int t = token - (place.position - begin); // of the chunk's first row
+  int t = token - (place.position - begin); // token of the chunk's first row
   float sum = 0;
   if (t < first) t = first, sum = place.position - (token - first) > begin ? sumAt(place.position - (token - first) - 1) : 0.0f;
   for (; t <= token; t++) sum = sum + a.steps[s64(t) * all + i];
   sumAt(place.position) = sum;
 }
 
-// A DeltaShared is what a block has of W columns of a head: the chunk's u, a token's key and query,
-// their products with the rows of the chunk, and parts of sums.
+// A DeltaShared is what a block has for W columns of a head: u of the chunk, a token's key and
+// query, their products with the rows of the chunk, and partial sums.
 template <int W> struct DeltaShared {
   float u[chunkTokens][W];
   float part[2][recurrentThreads / W][W];
   float key[deltaDim], query[deltaDim], sum[deltaDim];      // normalised, and the sums of gates
-  float keyNow[deltaDim], queryNow[deltaDim];               // times what is left of the matrix
+  float keyNow[deltaDim], queryNow[deltaDim];               // times the decay of the matrix
   float ofKey[chunkTokens], ofQuery[chunkTokens];
 };
 
-// delta does W columns of a head of a sequence, a token after the other. A thread has a part of the
-// matrix's rows of a column. Grid (blocks of columns, heads, sequences), shared memory of 4*keyDim*W
+// delta computes W columns of a head of a sequence, token by token. A thread has some rows of a
+// column of the matrix. Grid (blocks of columns, heads, sequences), shared memory of 4*keyDim*W
 // bytes.
 template <int W> INLINE void delta(const DeltaArgs &a) {
   constexpr int parts = recurrentThreads / W;
@@ -121,7 +121,8 @@ template <int W> INLINE void delta(const DeltaArgs &a) {
   for (int j = part; j < place.position - begin; j += parts) s.u[j][c] = there ? rowOf(begin + j)[head.u + col] : 0.0f;
   syncBlock();
 
-  const int last = (place.position + end - first) / chunkTokens * chunkTokens; // where the matrix is kept
+  // The position at which the matrix is stored.
+  const int last = (place.position + end - first) / chunkTokens * chunkTokens;
   for (int token = first; token < end; token++) {
     const int position = place.position + token - first, at = position - begin;
     float *row = rowOf(position);
@@ -154,7 +155,7 @@ template <int W> INLINE void delta(const DeltaArgs &a) {
     syncBlock();
 
     float sum = 0;
-    if (part < 2) { // the first for the key, the second for the query
+    if (part < 2) { // part 0 for the key, part 1 for the query
       UNROLL for (int p = 0; p < parts; p++) sum = sum + s.part[part][p][c];
       const float *weights = part == 0 ? s.ofKey : s.ofQuery;
       for (int j = 0; j < at; j++) sum = fma(weights[j], s.u[j][c], sum);

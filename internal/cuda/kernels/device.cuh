@@ -1,5 +1,5 @@
-// What clang needs to compile a kernel without CUDA's own headers, and the
-// instructions that kernels use by name. Nothing here knows a model.
+// What clang needs to compile a kernel without CUDA's headers, and functions for the instructions
+// that kernels use. Nothing here depends on a model.
 #pragma once
 
 #define __global__ __attribute__((global))
@@ -26,7 +26,7 @@ struct alignas(16) uint4 { u32 x, y, z, w; };
 struct alignas(8) float2 { float x, y; };
 typedef float float4 __attribute__((ext_vector_type(4)));
 
-// Where a thread is.
+// Indices of the thread and its block, and sizes of the block and the grid.
 INLINE int tidX() { return __nvvm_read_ptx_sreg_tid_x(); }
 INLINE int blockX() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 INLINE int blockY() { return __nvvm_read_ptx_sreg_ctaid_y(); }
@@ -38,9 +38,9 @@ INLINE int threadsX() { return __nvvm_read_ptx_sreg_ntid_x(); }
 INLINE void syncBlock() { __syncthreads(); }
 INLINE void syncWarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
-// A kernel may begin before the one before it in the stream has ended. What that
-// one writes may be read, and what it reads be written, only after waitForPrevious;
-// allowNext lets the kernel that comes after this one begin.
+// A kernel may begin before the previous kernel of the stream has ended. Only after waitForPrevious
+// may it read what that kernel writes, and write what that kernel reads. allowNext lets the next
+// kernel begin.
 INLINE void waitForPrevious() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -78,8 +78,7 @@ INLINE u32 ballot(bool p) {
   return r;
 }
 
-// Sums and maxima over a warp, the same in all its lanes; sums by halves, in an
-// order that is always the same.
+// Sums and maxima over a warp; all its lanes get the result. Sums are pairwise, in a fixed order.
 INLINE float warpSum(float v) {
   UNROLL
   for (int m = 16; m; m >>= 1) v = v + shuffleXor(v, m);
@@ -105,8 +104,8 @@ INLINE int warpMax(int v) {
   return v;
 }
 
-// Arithmetic. The compiler joins no product and sum by itself
-// (-ffp-contract=off): where one rounding is meant, it says fma.
+// Arithmetic. The compiler does not contract products and sums (-ffp-contract=off): code that needs
+// one rounding calls fma.
 INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 INLINE float absOf(float v) { return __builtin_fabsf(v); }
 INLINE float divide(float a, float b) {
@@ -119,7 +118,7 @@ INLINE float quotient(float a, float b) { // to 2 units in the last place
   asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
-// clamp is v from -most to most; NaN stays NaN.
+// clamp limits v to [-most, most]; NaN stays NaN.
 INLINE float clamp(float v, float most) {
   asm("max.NaN.f32 %0, %0, %1;\n\tmin.NaN.f32 %0, %0, %2;" : "+f"(v) : "f"(-most), "f"(most));
   return v;
@@ -134,7 +133,7 @@ INLINE float nearInverseRoot(float v) { // to 2 units in the last place
   asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
-// 2^v to 2 units in the last place; results below the normal numbers are 0.
+// exp2Of is 2^v to 2 units in the last place; results below the normal numbers are 0.
 INLINE float exp2Of(float v) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
@@ -171,8 +170,8 @@ INLINE u16 floatToBfloat(float v) {
   return r;
 }
 
-// Memory. loadOnce reads what nobody writes while the kernel runs (weights): it does
-// not stay in the first-level cache. Everything else is read by plain accesses.
+// Memory. loadOnce reads memory that nothing writes while the kernel runs, such as weights, and
+// does not keep it in the L1 cache. Plain accesses read everything else.
 INLINE uint4 loadOnce(const uint4 *p) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
@@ -194,7 +193,8 @@ INLINE u16 loadOnce(const u16 *p) {
   return v;
 }
 
-// sharedAt is an address in shared memory as instructions for that alone have it.
+// sharedAt converts an address to the shared memory window, as instructions on shared memory take
+// it.
 INLINE u32 sharedAt(const void *p) {
   u32 r;
   asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
@@ -211,8 +211,7 @@ INLINE int atomicAddDevice(int *p, int v) {
 }
 INLINE void atomicMinDevice(int *p, int v) { asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
 
-// Memory that blocks share is added to and read where all of them see it, past the first-level
-// cache.
+// Accesses to memory that blocks share bypass the L1 cache, so that all blocks see them.
 INLINE void addGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
 INLINE void raiseGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
 INLINE int takeGlobal(s32 *p, int n) {
@@ -230,7 +229,7 @@ INLINE int readGlobal(const s32 *p) {
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(r) : "l"(p) : "memory");
   return r;
 }
-// read16 begins a read where it stands in the program, and leaves it whole.
+// read16 reads 16 bytes in one access, at this point of the program.
 INLINE uint4 read16(const void *p) {
   uint4 v;
   asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));

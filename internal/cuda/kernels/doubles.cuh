@@ -39,14 +39,14 @@ INLINE double exponential(double v) {
   s = __builtin_fma(s, r, 0.5);
   s = __builtin_fma(s, r, 1.0);
   s = __builtin_fma(s, r, 1.0);
-  // 2^k in two steps, so that both are numbers.
+  // 2^k as two factors, so that float64 holds both.
   const int n = int(k), half = n / 2;
   return s * doubleOf(u64(1023 + half) << 52) * doubleOf(u64(1023 + n - half) << 52);
 }
 
-// softplus is ln(1 + e^v), to about two units in the last place of large results and of small ones:
-// max(v, 0) + ln(1 + t) with t = e^-|v|. The logarithm is 2 artanh(t / (2 + t)), of whose series
-// sixteen terms leave 1e-17.
+// softplus is ln(1 + e^v), to about two units in the last place of large results and of small ones.
+// It is max(v, 0) + ln(1 + t) with t = e^-|v|. The logarithm is 2 artanh(t / (2 + t)); sixteen
+// terms of its series leave an error of 1e-17.
 INLINE double softplus(double v) {
   const double t = exponential(v < 0 ? v : -v), u = t / (2 + t), q = u * u;
   double s = 0;

@@ -1,18 +1,17 @@
-// Eight rows of attention at a time: what a block does with a segment, of which each of its
-// warps has a run.
+// Attention of eight rows at a time: how a block computes a segment. Each of its warps has a run.
 #pragma once
 #include "run.cuh"
 
 constexpr int eightRows = 8;
 
-// Eight is what the warps of a block exchange for heads of D numbers, or for D = 0 of any
-// number, of H rows at most: values of width numbers of each row at a time. Number k of a
-// thread is one of a row.
+// Eight is the shared memory that the warps of a block exchange data through, for heads of D
+// elements, or for D = 0 of any length, and H rows at most. It holds width elements of each row's
+// values at a time. Element k of a thread is element at(k) of row row(k).
 template <int D, int H = eightRows> struct Eight {
   static constexpr int dim = D ? D : maxHeadDim;
   static constexpr int width = dim < 128 ? dim : 128, blocks = width / 64;
   static constexpr int passes = dim / width, each = H * width / blockThreads, count = passes * each;
-  // Rows of 8 words more than a multiple of 32 are read without conflicts.
+  // Rows are 8 words longer than a multiple of 32, so reads have no bank conflicts.
   alignas(16) u16 q[eightRows][dim + 16];
   alignas(16) float slot[runs][H][width + 4];
   alignas(16) float top[eightRows][runs], sum[eightRows][runs]; // of runs
@@ -21,8 +20,8 @@ template <int D, int H = eightRows> struct Eight {
   METHOD static int at(int k) { return (tidX() + k % each * blockThreads) % width + k / each * width; }
 };
 
-// putRun gives the other warps what this one has of pass p: its run's values of rows, with
-// their tops and sums.
+// putRun writes pass p of this warp's run for the other warps: the values of rows, with their tops
+// and sums.
 template <int D, int H>
 INLINE void putRun(Eight<D, H> &s, const Values (&value)[Eight<D>::dim / 64], const float (&sum)[4], const float (&top)[2], int rows, int p) {
   using E = Eight<D, H>;
@@ -39,14 +38,14 @@ INLINE void putRun(Eight<D, H> &s, const Values (&value)[Eight<D>::dim / 64], co
   }
 }
 
-// joined is a number of a row's segment, of which the warps have put the runs.
+// joined returns an element of a row's segment, joined from the runs that the warps have put.
 template <int D, int H> INLINE Part joined(const Eight<D, H> &s, int row, int at) {
   Part part{lowest, 0, 0};
   UNROLL for (int r = 0; r < runs; r++) join(part, Part{s.top[row][r], s.sum[row][r], s.slot[r][row][at % Eight<D>::width]});
   return part;
 }
 
-// storeNumber writes the result of a number, those of a warp side by side.
+// storeNumber writes an element of a result. Those of a warp are adjacent.
 INLINE void storeNumber(const Forms &out, int token, int head, int at, int dim, bool whole, float v) {
   if (whole) storeBlock(out, token, (head * dim + at) / 32, tidX() % 32, v);
   else out.f32[s64(token) * out.stride + head * dim + at] = v;

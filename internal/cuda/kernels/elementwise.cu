@@ -1,6 +1,5 @@
-// What is done with each value of a row alone: the gate of a unit, a function, a sum of
-// two rows, a copy into other forms, the mean of rows, and the search for values that
-// are not finite.
+// Elementwise kernels: the gate of a unit, a function, a sum of two rows, a copy into other forms,
+// the mean of rows, and the search for values that are not finite.
 #include "activation.cuh"
 #include "each.cuh"
 
@@ -12,18 +11,18 @@ struct GateArgs {
   s32 cols;          // of up and out
   s32 each;          // columns of up for each column of gate
   Unit unit;
-  s32 late;          // 1: it is act(gate) that is at most the unit's limit
+  s32 late;          // 1: the unit's limit applies to act(gate), not to gate
   const s32 *count;  // rows of this step
   Forms out;         // cols columns
 };
 
-// lateUnitOf is unitOf with a limit of the activation in place of one of the gate.
+// lateUnitOf is unitOf with a limit of the activation instead of the gate.
 INLINE float lateUnitOf(const Unit &u, float gate, float up) {
   const float act = activate(u.act, gate);
   return (act > u.limit ? u.limit : act) * ((up > u.limit ? u.limit : up < -u.limit ? -u.limit : up) + u.shift);
 }
 
-// gate writes what the unit makes of gate and up.
+// gate writes the unit's values for gate and up.
 extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
   waitForPrevious();
   allowNext();
@@ -34,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
   });
 }
 
-// As plan.Func counts them.
+// In the order of plan.Func.
 enum { funcActivate, funcScale, funcSoftcap, funcSoftplus, funcClamp, funcXIELU };
 
 struct MapArgs {
@@ -50,7 +49,8 @@ struct MapArgs {
   Forms out;        // cols columns
 };
 
-// belowOne is exp(x) - 1 for x <= 0: its series near 0, of which nine terms leave 1e-9.
+// belowOne is exp(x) - 1 for x <= 0. Near 0 it sums nine terms of the series, which leave an error
+// of 1e-9.
 INLINE float belowOne(float x) {
   if (x < -0.5f) return expOf(within(x, 1000)) - 1;
   float s = 1.0f / 362880;
@@ -110,7 +110,7 @@ struct ConvertArgs {
   const float *x;   // [rows of x, stride]
   s32 stride;       // elements
   s32 cols;         // of x and out
-  const s32 *at;    // [count] row of x that each row of out is, or 0: the same
+  const s32 *at;    // [count] row of x for each row of out; 0: the same row
   const s32 *count; // rows of this step
   Forms out;        // cols columns
 };
@@ -133,8 +133,7 @@ struct MeanArgs {
   Forms out;           // cols columns
 };
 
-// mean writes the means of the rows of whole sequences, which are added from the first
-// token on.
+// mean writes the means of the rows of whole sequences, added from the first token on.
 extern "C" __global__ void __launch_bounds__(threads) mean(const MeanArgs a) {
   waitForPrevious();
   allowNext();
@@ -154,13 +153,13 @@ struct FiniteArgs {
   s32 cols;            // of x
   const s32 *count;    // rows of this step
   const s32 *sequence; // [T] sequence of each row
-  s32 *bad;            // [S] becomes at most 0 where a row of the sequence has a value that is not finite
+  s32 *bad;            // [S] lowered to 0 where the sequence has a value that is not finite
 };
 
-// A vector is read by one access; the compiler splits those of a struct.
+// One access reads a Vector; the compiler splits those of a struct.
 typedef float Vector __attribute__((ext_vector_type(4)));
 
-// finite looks at a row with each block of threads.
+// finite checks one row per block.
 extern "C" __global__ void __launch_bounds__(threads) finite(const FiniteArgs a) {
   waitForPrevious();
   allowNext();

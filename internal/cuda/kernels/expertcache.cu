@@ -1,31 +1,30 @@
-// A cache of experts: which of a mixture's experts stay in the device's memory, and how
-// the others come from the host's memory when tokens have chosen them. Which these are
-// changes no bit of what they make.
+// A cache of experts: which of a mixture's experts stay in device memory, and how the others are
+// fetched from host memory when tokens have chosen them. The cache changes no bit of the results.
 #include "experts.cuh"
 
-// A Missing is an expert to be fetched.
+// A Missing is an expert to fetch.
 struct alignas(8) Missing {
   s32 expert;
   s32 place;
 };
 
-// An ExpertUse counts, since the beginning.
+// An ExpertUse counts since the start.
 struct ExpertUse {
-  s64 chosen;  // experts that steps chose, each once for all of a step's tokens
-  s64 fetched; // of them, those that were not on the device
-  s64 bytes;   // of those
+  s64 chosen;  // chosen experts, each once per step
+  s64 fetched; // chosen experts that were not on the device
+  s64 bytes;   // fetched
 };
 
 struct KeepArgs {
-  Active *active;   // [*count] in ascending order; get their places
+  Active *active;   // [*count] in ascending order; keep sets their places
   const s32 *count; // experts that were chosen
-  s32 *table;       // [experts] which of its mixture's places has an expert, -1: none
-  s32 *heat;        // [experts] how much they were used, see keep
+  s32 *table;       // [experts] each expert's place in the mixture, -1: none
+  s32 *heat;        // [experts] how much they are used, see heatUnit
   s32 *holders;     // [kept] the expert in each of the mixture's places, -1: none
   s32 experts;      // at most maxExperts
-  s32 kept;         // places of the mixture, which begin with first
+  s32 kept;         // places of the mixture, from first on
   s32 first;
-  s32 shared;       // first of the places for those that stay for this step alone
+  s32 shared;       // first place of experts that stay only for this step
   Missing *missing; // [*missed] the hottest first
   s32 *missed;
   ExpertUse *uses;
@@ -34,21 +33,23 @@ struct KeepArgs {
 
 constexpr int keepThreads = 256;
 
-// An expert's heat is what its slots add up to, each a unit, at most so many in a step;
-// in every step it loses a share of it. So it stays below the largest number.
+// An expert's heat grows by a unit for each of its slots, for at most mostSlots of a step, and
+// loses a share of itself in each step. So it stays below the largest s32.
 constexpr s32 heatUnit = 1 << 16, mostSlots = 255;
 constexpr int heatLoss = 6; // 1/64
 
-// keep says where the chosen experts of a mixture are, and which are to be fetched to
-// where. The hottest missing expert takes the place of the coldest one that is not
-// chosen, if that one is colder, and so on; those that are left over share places with
-// other mixtures, for this step alone. Grid (1).
+// keep sets the places of a mixture's chosen experts, and lists which to fetch and where to. The
+// hottest missing expert replaces the coldest expert that is not chosen, if that one is colder, and
+// so on. The remaining missing experts get places shared with other mixtures, only for this step.
+// Grid (1).
 extern "C" __global__ void __launch_bounds__(keepThreads) keep(const KeepArgs a) {
   constexpr s32 most = 0x7fffffff;
   constexpr int warps = keepThreads / 32;
   __shared__ s32 slots[maxExperts], hot[maxExperts];    // by expert
-  __shared__ s32 cold[maxExperts], wanted[maxExperts];  // by place: heat, -1 where free; by active: heat, -1 where it is not missing
-  __shared__ u16 coldest[maxExperts], rank[maxExperts]; // places; by active
+  // cold is heat by place, -1 where free. wanted is heat by active expert, -1 where it is not
+  // missing.
+  __shared__ s32 cold[maxExperts], wanted[maxExperts];
+  __shared__ u16 coldest[maxExperts], rank[maxExperts]; // places; by active expert
   __shared__ s32 sums[2][warps];
   waitForPrevious();
   allowNext();
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(keepThreads) keep(const KeepArgs a)
     a.heat[e] = hot[e] = h - (h >> heatLoss) + heatUnit * minOf(slots[e], mostSlots);
   }
   syncBlock();
-  s32 count[2] = {0, 0}; // missing, and those of them that stay
+  s32 count[2] = {0, 0}; // missing experts, and those of them that stay
   for (int i = tid; i < n; i += keepThreads) {
     const int e = a.active[i].expert, p = a.table[e];
     wanted[i] = p < 0 ? hot[e] : -1;
@@ -91,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(keepThreads) keep(const KeepArgs a)
     rank[i] = u16(hotter);
   }
   syncBlock();
-  // Those that stay are the first in rank, as what they meet is ever hotter.
+  // Experts that stay have the lowest ranks: the places for later ranks hold ever hotter experts.
   auto stays = [&](int i) ALWAYS { return rank[i] < a.kept && cold[coldest[rank[i]]] < wanted[i]; };
   for (int i = tid; i < n; i += keepThreads) count[1] += wanted[i] >= 0 && stays(i);
   UNROLL for (int k = 0; k < 2; k++) {
@@ -128,17 +129,17 @@ extern "C" __global__ void __launch_bounds__(keepThreads) keep(const KeepArgs a)
 struct FetchArgs {
   const Missing *missing; // [*missed]
   const s32 *missed;
-  const u8 *images;       // of all experts of the mixture, in the host's memory
+  const u8 *images;       // of all experts of the mixture, in host memory
   u8 *places;
   s64 bytes;              // of an image, a multiple of 256
   s64 apart;              // bytes from a place to the next
 };
 
-constexpr int fetchThreads = 256, fetchAhead = 8; // reads that a thread has under way
+constexpr int fetchThreads = 256, fetchAhead = 8; // reads of a thread in flight
 constexpr s64 fetchBytes = fetchThreads * fetchAhead * sizeof(uint4);
 
-// fetch copies the missing experts to their places. Blocks take pieces of fetchBytes in
-// turn; any grid.
+// fetch copies the missing experts to their places. Blocks take pieces of fetchBytes in turn. Any
+// grid.
 extern "C" __global__ void __launch_bounds__(fetchThreads) fetch(const FetchArgs a) {
   waitForPrevious();
   allowNext();

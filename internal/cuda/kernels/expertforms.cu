@@ -1,5 +1,5 @@
-// Mixtures of experts in forms that experts.cu lacks, and products by head, which are mixtures whose
-// tokens choose all experts.
+// Mixtures of experts in forms that experts.cu does not support, and products by head, which are
+// mixtures whose tokens choose all experts.
 #include "each.cuh"
 #include "route.cuh"
 
@@ -8,11 +8,12 @@ struct RouteFormArgs {
   RouteForm form;
 };
 
-// routeForm does what route does. A block does a token; grid (T), shared memory as for route.
+// routeForm does what route does, with a RouteForm. One token per block; grid (T), shared memory as
+// for route.
 extern "C" __global__ void __launch_bounds__(routeThreads) routeForm(const RouteFormArgs a) { routeToken<true>(a.route, a.form); }
 
 struct SpreadArgs {
-  s32 *chosen;      // [T, used]; these are as route writes them
+  s32 *chosen;      // [T, used]; this and the next four as route writes them
   s32 *slots;
   s32 *tokens;
   Active *active;
@@ -22,7 +23,7 @@ struct SpreadArgs {
   const s32 *count; // tokens of this step
 };
 
-// spread lets every token choose all experts. Grid (blocks of 256 choices).
+// spread makes every token choose all experts. Grid (blocks of 256 choices).
 extern "C" __global__ void __launch_bounds__(threads) spread(const SpreadArgs a) {
   waitForPrevious();
   allowNext();
@@ -39,19 +40,19 @@ extern "C" __global__ void __launch_bounds__(threads) spread(const SpreadArgs a)
 struct DealArgs {
   const float *x;       // [T, stride]
   s32 stride;           // elements
-  s32 apart;            // columns of x from those of an expert to those of the next; 0: all have the same
+  s32 apart;            // columns of x from one expert to the next; 0: all share them
   s32 cols;             // of out
   s32 used;             // experts of a token
-  s32 experts;          // those with slots
+  s32 experts;          // experts with slots
   s32 pad;
   const s32 *chosen;    // [T, used]
   const s32 *slots;     // [T, used]
-  const float *weights; // [T, used] that multiply rows, or 0
+  const float *weights; // [T, used] factors of rows, or 0
   const s32 *count;     // tokens of this step
   Forms out;            // [slots], cols columns
 };
 
-// deal gives each slot the columns of its token, each times its weight. Grid (blocks of columns, T).
+// deal writes to each slot the columns of its token times its weight. Grid (blocks of columns, T).
 extern "C" __global__ void __launch_bounds__(threads) deal(const DealArgs a) {
   waitForPrevious();
   allowNext();
@@ -70,11 +71,11 @@ extern "C" __global__ void __launch_bounds__(threads) deal(const DealArgs a) {
 
 struct CollectArgs {
   const float *y;    // [slots, yStride] products
-  const float *x;    // [T, xStride] whose heads have in columns that were multiplied, and kept ones
+  const float *x;    // [T, xStride]; a head has in multiplied columns, then kept ones
   s32 yStride;       // elements
   s32 xStride;       // elements
   s32 in, made, kept;
-  s32 cols;          // of out: those made and kept of all heads
+  s32 cols;          // of out: made and kept of all heads
   s32 heads;
   s32 pad;
   const s32 *slots;  // [T, heads]
@@ -82,7 +83,7 @@ struct CollectArgs {
   Forms out;         // cols columns
 };
 
-// collect writes heads: their products, followed by the rest of their inputs.
+// collect writes the heads: their products, followed by the rest of their inputs.
 extern "C" __global__ void __launch_bounds__(threads) collect(const CollectArgs a) {
   waitForPrevious();
   allowNext();
@@ -94,13 +95,13 @@ extern "C" __global__ void __launch_bounds__(threads) collect(const CollectArgs 
 }
 
 struct CombineFormArgs {
-  const float *y;        // [slots, stride] what experts made of their tokens
-  const float *x;        // [T, xStride] the results of experts without matrices
+  const float *y;        // [slots, stride] results of experts with matrices
+  const float *x;        // [T, xStride] results of experts without matrices
   s32 stride;            // elements
   s32 xStride;           // elements
   s32 cols;              // of y, x and out
   s32 used;              // experts of a token
-  s32 experts;           // those with matrices
+  s32 experts;           // experts with matrices
   s32 before;            // 1: weights have multiplied the inputs of experts
   const s32 *chosen;     // [T, used]
   const s32 *slots;      // [T, used]
@@ -112,7 +113,7 @@ struct CombineFormArgs {
   Forms out;        // cols columns
 };
 
-// combineForm adds up the experts of each token, the best first.
+// combineForm sums the weighted results of each token's experts, the best expert first.
 extern "C" __global__ void __launch_bounds__(threads) combineForm(const CombineFormArgs a) {
   waitForPrevious();
   allowNext();

@@ -1,9 +1,9 @@
-// A mixture of experts beside its products: which experts a token has, which tokens an
-// expert has, and what a token gets of its experts.
+// A mixture of experts without its products: the choice of each token's experts, the tokens of each
+// expert, and the sum of a token's experts.
 #include "each.cuh"
 #include "route.cuh"
 
-// route chooses the experts of each token. A block does a token; grid (T), shared memory of
+// route chooses the experts of each token, one token per block. Grid (T), shared memory of
 // 8*(2*experts+groups+used) + 4*used bytes.
 extern "C" __global__ void __launch_bounds__(routeThreads) route(const RouteArgs a) { routeToken<false>(a, RouteForm{}); }
 
@@ -11,7 +11,7 @@ struct GroupArgs {
   const s32 *chosen; // [T, used]
   s32 experts;       // at most maxExperts
   s32 used;
-  s32 rows;          // of a part at most
+  s32 rows;          // of a part, at most
   const s32 *count;  // tokens of this step
   s32 *slots;        // [T, used]
   s32 *tokens;       // [slots] token of each slot; 0 for unused slots
@@ -22,11 +22,11 @@ struct GroupArgs {
 
 constexpr int groupThreads = 256;
 
-// group gives the tokens of each expert their slots. A block does an expert, and looks at
-// all that was chosen; grid (experts).
+// group assigns slots to the tokens of each expert. A block has one expert and reads all choices.
+// Grid (experts).
 extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs a) {
   constexpr int warps = groupThreads / 32, sums = 6;
-  __shared__ s32 of[maxExperts]; // how many chose an expert
+  __shared__ s32 of[maxExperts]; // choices of each expert
   __shared__ int shared[sums][warps], hits[2][warps];
   waitForPrevious();
   allowNext();
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs
 #pragma unroll 4
   for (int i = tid; i < n; i += groupThreads) atomicAddShared(&of[a.chosen[i]], 1);
   syncBlock();
-  int sum[sums] = {}; // active experts, slots and parts of those below; and of all
+  int sum[sums] = {}; // active experts, slots and parts: of lower experts, and of all
   for (int i = tid; i < a.experts; i += groupThreads) {
     const int of3[3] = {of[i] > 0, (of[i] + 7) / 8 * 8, (of[i] + a.rows - 1) / a.rows};
     UNROLL for (int k = 0; k < 3; k++) sum[k] += i < expert ? of3[k] : 0, sum[3 + k] += of3[k];
@@ -80,14 +80,14 @@ extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs
 }
 
 struct GatherArgs {
-  const u16 *x;      // rows of 16 bits, of tokens
-  u16 *to;           // the same, of slots
+  const u16 *x;      // 16-bit rows of tokens
+  u16 *to;           // 16-bit rows of slots
   s32 stride;        // of both, elements
   const s32 *tokens; // [slots] token of each slot
   const s32 *sizes;  // see GroupArgs
 };
 
-// gather gives each slot the row of its token. A thread has a piece of 8 columns; grid (blocks
+// gather copies to each slot the row of its token. A thread has a piece of 8 columns. Grid (blocks
 // of a row's pieces, rows).
 extern "C" __global__ void __launch_bounds__(threads) gather(const GatherArgs a) {
   waitForPrevious();
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(threads) gather(const GatherArgs a)
 }
 
 struct CombineArgs {
-  const float *y;        // [slots, stride] what experts made of their tokens
+  const float *y;        // [slots, stride] results of experts
   s32 stride;            // elements
   s32 cols;              // of y and out
   const s32 *slots;      // [T, used]
@@ -113,7 +113,7 @@ struct CombineArgs {
   Forms out;        // cols columns
 };
 
-// combine adds up the experts of each token, the best first.
+// combine sums the weighted results of each token's experts, the best expert first.
 extern "C" __global__ void __launch_bounds__(threads) combine(const CombineArgs a) {
   waitForPrevious();
   allowNext();

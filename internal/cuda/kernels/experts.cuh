@@ -1,11 +1,11 @@
-// Products of a mixture of experts: every expert has a matrix of its own, which is
-// multiplied with the rows of the tokens that chose it.
+// Products of a mixture of experts: each expert has its own matrix, which multiplies the rows of
+// the tokens that chose it.
 //
-// A slot is a token together with one of its experts. Slots stand in the order of experts,
-// and for each expert in that of tokens. In a step of several tokens the slots of each expert begin
-// at a multiple of 8; the slots in between are unused. The arithmetic is that of linear.cuh: what an
-// expert makes of a row depends neither on the step's other rows nor on how many rows a
-// kernel takes at a time.
+// A slot is a token together with one of its experts. Slots are ordered by expert, and for each
+// expert by token. In a step of several tokens the slots of each expert begin at a multiple of 8;
+// the slots in between are unused. The arithmetic is that of linear.cuh: the result of an expert
+// for a row depends neither on the other rows of the step nor on the number of rows that a kernel
+// takes at a time.
 #pragma once
 #include "linear.cuh"
 
@@ -15,7 +15,7 @@ constexpr int maxExperts = 2048; // of a mixture
 struct alignas(16) Active {
   s32 expert;
   s32 begin, end; // of its slots
-  s32 place;      // of its matrices: the expert's number, or what keep says
+  s32 place;      // of its matrices: the expert's number, unless keep sets it
 };
 
 // A SlotRange is some slots of an active expert, at most as many as a kernel takes at a time.
@@ -25,10 +25,10 @@ struct alignas(16) SlotRange {
   s32 pad;
 };
 
-// The matrices of experts lie in places of one size.
+// The matrices of experts are in places of one size.
 struct ExpertProduct {
   const u8 *w;         // tiles in place 0
-  const float *powers; // see Product; of place 0, apart bytes from those of the next
+  const float *powers; // see Product; those of place 0, apart bytes before place 1's
   const float *bias;   // [experts, biasApart], or 0: none
   s64 apart;           // bytes from a place to the next
   s32 biasApart;       // elements
@@ -36,27 +36,27 @@ struct ExpertProduct {
 };
 
 struct ExpertArgs {
-  ExpertProduct p[2]; // gated: the gate and what it gates; else the first alone
+  ExpertProduct p[2]; // gated: the gate and up matrices; else only the first
   s32 rows;           // of an expert's matrix
-  s32 units;          // of work for an expert: tiles of rows; gated: two of the gate's, with those that it gates
+  s32 units;          // of work for an expert: tiles of rows; gated: two of gate and two of up
   s32 colTiles;       // tiles of a row
   s32 cols, inStride; // of the input, elements
   s32 stride;         // elements
-  const float *x;     // what is read of the input, by kind of kernel
+  const float *x;     // the input: a kind of kernel reads one of these
   const u16 *h16;
   const s32 *tokens;    // [slots] row of the input for each slot, or 0: the slot's own
   const Active *active; // [*count]
-  const s32 *count;     // [3] experts that were chosen, slots, and parts
+  const s32 *count;     // [3] active experts, slots, and parts
   const SlotRange *parts;    // [count[2]]
   float *y;             // [slots, stride]; gated: 0
-  Forms out;            // gated: [slots, rows] where the unit's values go
+  Forms out;            // gated: [slots, rows] the unit's values
   Unit unit;
-  float divided; // what the input in 16 bits has been divided by
+  float divided; // the divisor of the 16-bit input
 };
 
-// expertProduct is what a block does: units blockX, blockX+gridX and so on of active expert
-// blockY, for all of its slots, 8*NT at a time, or ONE. Which expert that is is not known
-// before the kernel before has ended, so nothing is loaded early.
+// expertProduct is the work of a block: units blockX, blockX+gridX and so on of active expert
+// blockY, for all of its slots, 8*NT at a time, or one at a time if ONE is set. The previous kernel
+// chooses the expert, so nothing is loaded early.
 template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProduct(const ExpertArgs &a) {
   waitForPrevious();
   allowNext();
@@ -109,8 +109,8 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
 #define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) \
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED>(a); }
 
-// The kernels of a format: for one slot of each expert, and for 8 and 16 at a time, where there
-// are none of wide.cuh.
+// The kernels of a format: for one slot of each expert at a time, and, for formats without kernels
+// of wide.cuh, for 8 and 16.
 #define EXPERTS(F)                             \
   EXPERT(expert_1, F, void, 1, true, false, 2) \
   EXPERT(gated_1, F, void, 1, true, true, 2)
@@ -120,7 +120,7 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
   EXPERT(gated_8, F, SINGLE(Words<F, 1>), 1, false, true, 2)    \
   EXPERT(gated_16, F, SINGLE(Words<F, 2>), 2, false, true, 1)
 
-// Those of a format times float32.
+// The kernels of a format times float32.
 #define EXPERTS_OF_FLOATS(F)                                              \
   EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, 1) \
   EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, 1)   \

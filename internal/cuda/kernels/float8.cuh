@@ -1,27 +1,28 @@
-// Weights as operands in float8 (E4M3), for products with rows of the input in float8.
+// Weights as operands in float8 (E4M3), for products with input rows in float8.
 //
-// An operand of float16, or bfloat16, is multiplied with a power of two of its row, the largest with
-// which E4M3 holds the row's largest weight, and rounded: what is E4M3 in a file with one scale for a
-// row stays as it is. The input is rounded likewise, see quantize.cuh. A sum is then divided by both.
+// An operand of float16 or bfloat16 is multiplied by a power of two, the largest with which E4M3
+// holds the largest weight of its row, and rounded. Weights that are E4M3 in a file with one scale
+// for a row are exact. The input is rounded likewise, see quantize.cuh. Sums are then divided by
+// both factors.
 //
-// A step of 32 columns has the operands of two of 16. The four numbers of a word are a lane's two
-// and two columns of one of them: so quantize.cuh puts columns 2t, 2t+1, 2t+8 and 2t+9 of each 16
-// side by side.
+// A step of 32 columns has the operands of two steps of 16. The four elements of a word are a
+// lane's two pairs of columns of one of these: so quantize.cuh makes columns 2t, 2t+1, 2t+8 and
+// 2t+9 of each 16 adjacent.
 #pragma once
 #include "linear.cuh"
 
 constexpr float mostFloat8 = 448;
 
-// A Fit is what a row's operands are multiplied with, and what its sums are multiplied with.
+// A Fit has the factor of a row's operands, by, and that of its sums, undo.
 struct Fit {
   float by, undo;
 };
 
-// fitOf is the fit of a row of a product, whose powers are fits.
+// fitOf is the fit of a row of a product whose powers are fits.
 INLINE Fit fitOf(const Product &p, int row) { return reinterpret_cast<const Fit *>(p.powers)[row]; }
 
-// float8OfHalves rounds two numbers; the upper byte is that of the upper half. What is too large
-// becomes the largest number, and NaN stays NaN.
+// float8OfHalves rounds two numbers; the upper half becomes the upper byte. Numbers that are too
+// large become the largest number, and NaN stays NaN.
 INLINE u32 float8OfHalves(u32 v) {
   u16 r;
   asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(r) : "r"(v));
@@ -33,7 +34,7 @@ INLINE u32 float8OfFloats(float low, float high) {
   return r;
 }
 
-// Fitted makes words of float8 of words of operands of rows g and g+8.
+// Fitted converts words of operands of rows g and g+8 to float8.
 template <class F> struct Fitted {
   u32 by; // of row g in the lower half
   METHOD void load(const Product &p, int tile, int lane) {
@@ -55,7 +56,7 @@ template <> struct Fitted<BF16> {
   METHOD u32 word(u32 low, u32 high, int r) const { return two(low, by[r]) | two(high, by[r]) << 16; }
 };
 
-// Float8 is a format whose operands become float8: columns count in twos.
+// Float8 is a format whose operands become float8. tileK counts pairs of columns.
 template <class F> struct Float8 : F {
   static constexpr int tileK = F::tileK / 2;
   static constexpr bool scaled = true;
@@ -81,11 +82,11 @@ struct FitArgs {
   s32 pad;
 };
 
-// fit finds the fits of a row of tiles.
+// fit computes the fits of a row of tiles.
 template <class F> INLINE void fit(const FitArgs &a) {
   const int lane = tidX() % 32, warp = tidX() / 32;
   const u8 *tile = a.w + s64(blockX()) * a.colTiles * F::tileBytes;
-  int most[2] = {0, 0}; // of the bits without the sign, which order numbers
+  int most[2] = {0, 0}; // largest bits without the sign, which order magnitudes
   for (int kt = warp; kt < a.colTiles; kt += 8) {
     F w;
     loadTile(w, tile + s64(kt) * F::tileBytes, lane);
@@ -108,7 +109,7 @@ template <class F> INLINE void fit(const FitArgs &a) {
   int bits = 0;
   for (int i = 0; i < 8; i++) bits = maxOf(bits, all[i][tidX()]);
   const float largest = sameFormat<F, BF16>() ? bfloatToFloat(u16(bits)) : halfToFloat(u16(bits));
-  // float16 holds the number. Weights that are too small for it lose bits.
+  // The factor must fit float16. Weights that need a larger one lose bits.
   float by = largest > 0 ? minOf(twoTo(9 - exponentAbove(largest)), 32768.0f) : 1;
   if (largest * by > mostFloat8) by *= 0.5f;
   const int row = blockX() * tileRows + tidX();

@@ -1,12 +1,12 @@
-// The arithmetic of attention to a cache of float32: a segment is cut into runs of 32
-// positions, one for each warp, whose sums are chains of fma in ascending order and are
-// added in ascending order. A top is the largest exponent.
+// The arithmetic of attention to a KV cache of float32. A segment is cut into runs of 32 positions,
+// one for each warp. The sums of a run are chains of fma in ascending order, and runs are added in
+// ascending order. A top is the largest exponent.
 #pragma once
 #include "segment.cuh"
 
 // --- Scores
 
-// multiplyKeys adds to sum[h] the products of q[h] [dim] and E values of a key.
+// multiplyKeys adds to sum[h] the products of q[h] [dim] and E elements of a key.
 template <int E, int H> INLINE void multiplyKeys(float (&sum)[H], const float *q, int dim, const float (&k)[E]) {
   UNROLL for (int h = 0; h < H; h++) {
     UNROLL for (int i = 0; i < E; i += 4) {
@@ -19,8 +19,8 @@ template <int E, int H> INLINE void multiplyKeys(float (&sum)[H], const float *q
   }
 }
 
-// A Key is where the key of a lane lies: chunks of 4 numbers are apart bytes from each
-// other, or single numbers where the head is no multiple of a chunk.
+// A Key locates the key of a lane: chunks of 4 elements, or single elements if the head's length is
+// not a multiple of 4. Each begins apart bytes after the one before.
 struct Key {
   const u8 *at;
   int apart;
@@ -29,8 +29,8 @@ INLINE Key keyIn(const Pool &p, const Slot &s, int head) { return Key{p.base + k
 
 INLINE void unpack(float (&k)[4], uint4 v) { k[0] = asFloat(v.x), k[1] = asFloat(v.y), k[2] = asFloat(v.z), k[3] = asFloat(v.w); }
 
-// addChunks adds to score[h] the products of q[h] [dim] and n chunks of a key, a chain of
-// fma in ascending order.
+// addChunks adds to score[h] the products of q[h] [dim] and n chunks of a key, as a chain of fma in
+// ascending order.
 template <int N, int H> INLINE void addChunks(float (&score)[H], const float *q, int dim, const uint4 *raw, int n) {
   UNROLL for (int i = 0; i < N; i++) {
     if (i >= n) break;
@@ -40,10 +40,10 @@ template <int N, int H> INLINE void addChunks(float (&score)[H], const float *q,
   }
 }
 
-// keyScores sets score to the products of q [H][dim] with the key of this lane, a
-// chain of fma over the head in ascending order. D is dim, or 0 where it is not known.
+// keyScores sets score to the dot products of q [H][dim] with the key of this lane, chains of fma
+// over the head in ascending order. D is dim, or 0 if dim is not known at compile time.
 template <int D, int H> INLINE void keyScores(float (&score)[H], const float *q, const Key &key, int dim) {
-  constexpr int step = D ? 8 : 4; // so many chunks are worked on at a time, while as many more are on their way
+  constexpr int step = D ? 8 : 4; // chunks computed at a time, with as many in flight
   UNROLL for (int h = 0; h < H; h++) score[h] = 0;
   if (!D && dim % 4 != 0) {
     for (int i = 0; i < dim; i++) {
@@ -69,8 +69,8 @@ template <int D, int H> INLINE void keyScores(float (&score)[H], const float *q,
   }
 }
 
-// capScores caps products of this lane and makes exponents of them. They take turns in
-// score[0], so that a loop can count them: few models do it, and its code is long.
+// capScores caps the products of this lane and makes them exponents. They rotate through score[0],
+// so that the loop need not be unrolled: few models have a softcap, and its code is long.
 template <int H> INLINE void capScores(float (&score)[H], const AttentionArgs &a) {
   _Pragma("unroll 1") for (int i = 0; i < H; i++) {
     const float capped = cappedExponent(score[0], a);
@@ -81,11 +81,11 @@ template <int H> INLINE void capScores(float (&score)[H], const AttentionArgs &a
 
 // --- Values
 
-// A ValueRow is what a lane holds of the value of a position: count numbers, beside
-// each other where the head's length D is known, else every 32nd.
+// A ValueRow is what a lane has of the value of a position: count elements, adjacent if the head's
+// length D is known at compile time, else every 32nd.
 template <int D> struct ValueRow {
   static constexpr int count = (D ? D : maxHeadDim) / 32;
-  static constexpr int depth = D == 128 ? 4 : D == 64 ? 8 : 2; // so many are asked for at a time
+  static constexpr int depth = D == 128 ? 4 : D == 64 ? 8 : 2; // rows loaded at a time
   float number[count];
 };
 
@@ -108,8 +108,8 @@ INLINE void loadRow(ValueRow<0> &r, const u8 *row, int dim, int lane) {
 
 // --- Segments
 
-// largestOf and sumOf are over the runs of a segment; sums go up from 0, and so does
-// what they are of: a run that is not visible adds another 0.
+// largestOf and sumOf reduce over the runs of a segment. Sums start from 0, and so do their terms:
+// a run that is not visible adds another 0.
 INLINE float largestOf(const float (&x)[runs]) {
   const float4 *p = reinterpret_cast<const float4 *>(x);
   const float4 a = p[0], b = p[1];

@@ -1,26 +1,26 @@
-// The block formats as tiles: how a lane takes its part, how codes and scales become
-// operands of matrix instructions, and how tiles are made of the rows of a file. What a block
-// of a file is says formats.h, which is made of package tensor's table.
+// The block formats as tiles: how a lane loads its part, how codes and scales become operands of
+// matrix instructions, and how tiles are made from the rows of a file. formats.h describes a block
+// of a file; it is made from package tensor's table.
 //
-// A weight is code*s + m. As an operand it is that in float16, rounded once: codes stand in
-// the low bits of a half, where they are its subnormal numbers, code x 2^-24 in row g of a
-// tile and code x 2^-20 in row g+8 (4 bits higher), or 2^-24 in both where they are bytes; s
-// brings the power of two that is missing. Where rows of a file are 2^e times too large or
-// too small for that, the tile has them divided by 2^e. Numbers in E4M3 become halves without
-// arithmetic, and their rows are divided by a multiple of their largest scale, see F8_E4M3_32.
+// A weight is code*s + m. Its operand is that in float16, rounded once. Codes are in the low bits
+// of a half, where they are subnormal numbers: code x 2^-24 in row g of a tile and code x 2^-20 in
+// row g+8 (4 bits higher), or 2^-24 in both if codes are bytes. s includes the missing power of
+// two. If the rows of a file are 2^e times too large or too small for float16, the tile has them
+// divided by 2^e. Numbers in E4M3 become halves without arithmetic; their rows are divided by a
+// multiple of their largest scale, see F8_E4M3_32.
 #pragma once
 #include "formats.h"
 #include "half.cuh"
 #include "tile.cuh"
 
-// wordOf and halfOf are number i of what a vector holds.
+// wordOf and halfOf return element i of a vector.
 INLINE u32 wordOf(uint4 v, int i) {
-  const u32 low = i & 1 ? +v.y : +v.x, high = i & 1 ? +v.w : +v.z; // choosing values, not places
+  const u32 low = i & 1 ? +v.y : +v.x, high = i & 1 ? +v.w : +v.z; // selects values, not addresses
   return i & 2 ? +high : +low;
 }
 INLINE u16 halfOf(uint4 v, int i) { return u16(wordOf(v, i >> 1) >> (16 * (i & 1))); }
 
-// Where a tile is read from: the device's memory, whose weights nobody writes, or shared memory.
+// The source of a tile: device memory, whose weights nothing writes, or shared memory.
 struct FromGlobal {
   template <class T> INLINE T at(const T *p) { return loadOnce(p); }
 };
@@ -28,55 +28,55 @@ struct FromShared {
   template <class T> INLINE T at(const T *p) { return *p; }
 };
 
-// A Pair is what a lane multiplies codes with and adds, for row g in the lower half and row
-// g+8 in the upper one.
+// A Pair is the factor s and the addend m of a lane's codes, for row g in the lower half and row
+// g+8 in the upper half.
 struct Pair {
   u32 s, m;
 };
 
-// A Line says what the weights of a row are in float32, but for the row's power of two:
-// d*code + low.
+// A Line gives the weights of a row in float32, without the row's power of two: d*code + low.
 struct Line {
   float d, low;
 };
 
-// A Reach bounds what s (but for 2^24) and m of a block of a file can be.
+// A Reach bounds s, without its factor 2^24, and m of a block of a file.
 struct Reach {
   float s, m;
 };
 
-INLINE int exponentAbove(float v) { return int(asBits(v) >> 23 & 0xff) - 126; } // 2^that is above v
+// 2^exponentAbove(v) is above v.
+INLINE int exponentAbove(float v) { return int(asBits(v) >> 23 & 0xff) - 126; }
 
-// powerOf is the e of a row with that reach, of which s and m are below 2^top then.
+// powerOf is the exponent e of a row with that reach. Divided by 2^e, s and m are below 2^top.
 INLINE int powerOf(Reach r, int top) {
   const int s = r.s > 0 ? exponentAbove(r.s) + 24 - top : -126, m = r.m > 0 ? exponentAbove(r.m) - top : -126;
   return r.s > 0 || r.m > 0 ? maxOf(s, m) : 0;
 }
 INLINE float twoTo(int e) { return e > 127 ? __builtin_inff() : e < -126 ? 0.0f : asFloat(u32(e + 127) << 23); }
 
-// Quantized is what the formats of blocks B share.
+// Quantized is what the formats of blocks B have in common.
 //
-// The codes' low bits lie in planes of their own, and so do the high ones. In a word of either
-// the lower half belongs to the first column of each two and the upper half to the second; of a
-// half of a plane of 4 bits, which is one step, the four words of an operand have 4 bits each
-// in their order. A plane of 8 bits has two words for a step, one of 2 bits a word for two
-// steps, one of 1 bit for four: bits of words 0 and 1 of step i are at i bits and at 4+i bits,
-// those of 2 and 3 at 8+i and 12+i.
+// The low bits of codes have planes of their own, and so do the high bits. In a word of a plane the
+// lower half belongs to the first column of each pair, and the upper half to the second. In a plane
+// of 4 bits a word is a step: each half has 4 bits of each of the operand's four words, in order. A
+// plane of 8 bits has two words for a step, a plane of 2 bits a word for two steps, and a plane of
+// 1 bit a word for four. With 2 bits, the bits of word r of step i begin at bit 4r+2i of a half;
+// with 1 bit, at bit 4r+i.
 template <class B> struct Quantized : B {
   static constexpr int L = B::low, H = B::high;
   static constexpr int tileK = 256, blocks = 8;
-  static constexpr bool scaled = true; // by rows' powers of two
-  static constexpr int top = 15;       // s and m in a tile are below 2^top, or at most that
+  static constexpr bool scaled = true; // by the rows' powers of two
+  static constexpr int top = 15;       // s and m in a tile are at most 2^top
   static constexpr int lowWords = 4 * L, highWords = 4 * H;
   static constexpr int lowBytes = lowWords * 128, highBytes = highWords * 128, scalesAt = lowBytes + highBytes;
   static constexpr int codeBytes = B::fileLen * (L + H) / 8; // of a block of the file
   static constexpr int scaleBytes = tileK / B::fileLen * (B::fileBytes - codeBytes);
   static constexpr int tileBytes = scalesAt + tileRows * scaleBytes;
 
-  // Bytes stand where codes of row g stand in both rows, and are 128 more than what they mean.
+  // Codes of a byte are in the bits of row g in both rows, and are 128 more than what they mean.
   static constexpr bool bytes = L == 8 || B::table;
   static constexpr int offset = bytes ? 128 : B::offset;
-  static constexpr int lift = bytes ? 0 : 4; // bits by which codes of row g+8 stand higher
+  static constexpr int lift = bytes ? 0 : 4; // bits by which codes of row g+8 are higher
 
   u32 lowCodes[lowWords];
   u32 highCodes[highWords ? highWords : 1];
@@ -130,7 +130,8 @@ template <class B> struct Quantized : B {
       }
     }
     if constexpr (B::table) {
-      const u32 g = c[0] | c[2] << 8, g8 = (c[1] | c[3] << 8) >> 4; // codes of a row: byte 2e of word 0, 2e+1 of word 2
+      // The codes of a row: byte 2e is from word 0, byte 2e+1 from word 2.
+      const u32 g = c[0] | c[2] << 8, g8 = (c[1] | c[3] << 8) >> 4;
       const u32 v = lookUp(g, B::table0, B::table1, B::table2, B::table3) ^ 0x80808080u;
       const u32 w = lookUp(g8, B::table0, B::table1, B::table2, B::table3) ^ 0x80808080u;
       c[0] = v & 0x00ff00ffu, c[1] = w & 0x00ff00ffu, c[2] = v >> 8 & 0x00ff00ffu, c[3] = w >> 8 & 0x00ff00ffu;
@@ -145,7 +146,7 @@ template <class B> struct Quantized : B {
     return uint4{fmaHalves(c[0], s0, m0), fmaHalves(c[1], s1, m1), fmaHalves(c[2], s0, m0), fmaHalves(c[3], s1, m1)};
   }
 
-  // lessOffset is the pair of scales s of codes that are too large by the offset.
+  // lessOffset is the pair with scales s that subtracts the offset from the codes.
   INLINE Pair lessOffset(u32 s) {
     if constexpr (offset == 0) return Pair{s, 0};
     return Pair{s, multiplyHalves(s, halves(-offset * 0x1p-24f, -offset * (bytes ? 0x1p-24f : 0x1p-20f)))};
@@ -167,7 +168,7 @@ template <class B> struct Quantized : B {
 
   INLINE int divisor(Reach r, int top) { return powerOf(r, top); }
 
-  // put writes the codes of a lane, codeOf(step, r, e) being number e of word r of a step.
+  // put writes the codes of a lane. codeOf(step, r, e) is element e of word r of a step.
   template <class Code> INLINE void put(u8 *tile, int lane, const Code &codeOf) {
     u32 l[lowWords], h[highWords ? highWords : 1];
     UNROLL for (int i = 0; i < lowWords; i++) l[i] = 0;
@@ -176,7 +177,7 @@ template <class B> struct Quantized : B {
       UNROLL for (int r = 0; r < 4; r++) {
         UNROLL for (int e = 0; e < 2; e++) {
           const u32 c = codeOf(step, r, e);
-          const int at = 16 * e + 4 * r; // of planes with 4 bits of a step
+          const int at = 16 * e + 4 * r; // in a plane with 4 bits of a step
           if constexpr (L == 8) l[2 * step + r / 2] |= (c & 0xff) << (16 * e + 8 * (r & 1));
           if constexpr (L == 4) l[step] |= (c & 15) << at;
           if constexpr (L == 2) l[step / 2] |= (c & 3) << (at + 2 * (step & 1));
@@ -194,10 +195,9 @@ template <class B> struct Quantized : B {
   }
 };
 
-// Each format says what the scales of a block are. fileScales puts those of a row's block b
-// into a tile, with the row's s times 2^up and m times 2^down, or divided by a number; reach is of
-// a block of a file. divisorOf is what a row with that reach is divided by: the e of 2^e, or a
-// float.
+// Each format defines the scales of a block. fileScales writes those of block b of a row to a tile,
+// with s times 2^up and m times 2^down, or divided by a number. reach is that of a block of a file.
+// divisorOf is the divisor of a row with that reach: the e of 2^e, or a float.
 template <class F> INLINE auto divisorOf(Reach r) { return F::divisor(r, F::top); }
 INLINE float numberOf(int e) { return twoTo(e); }
 INLINE float numberOf(float divisor) { return divisor; }
@@ -208,14 +208,15 @@ INLINE u16 halfTimes(u16 h, int power) { return floatToHalf(halfToFloat(h) * two
 INLINE u16 halfAt(const u8 *p) { return *reinterpret_cast<const u16 *>(p); }
 INLINE float sizeAt(const u8 *p) { return absOf(halfToFloat(halfAt(p))); }
 
-// numbersOf makes numbers of 16 bits of bytes of 0 to 255: 1024 and more are whole numbers,
-// and 16 to 20 are in 64ths.
+// numbersOf and partsOf convert bytes from 0 to 255 to halves. Halves from 1024 on are integers,
+// and numbersOf subtracts less, too. Halves from 16 to 20 are multiples of 1/64, and partsOf
+// returns 64ths.
 INLINE u32 numbersOf(u32 v, float less) { return addHalves(v | 0x64006400u, halves(-1024 - less, -1024 - less)); }
 INLINE u32 partsOf(u32 v) { return addHalves(v | 0x4c004c00u, halves(-16, -16)); }
 
 // Blocks of 32: a tile has eight of each row.
 
-// A scale for 32.
+// Scaled has a scale for 32 weights.
 template <class B> struct Scaled : Quantized<B> {
   using Base = Quantized<B>;
   uint4 d[2];
@@ -239,10 +240,10 @@ using Q4_0 = Scaled<file::Q4_0>;
 using Q5_0 = Scaled<file::Q5_0>;
 using IQ4_NL = Scaled<file::IQ4_NL>;
 
-// Numbers in E4M3 with a float32 scale for 32. The sign, the exponent and the mantissa of E4M3 at
-// their places in a half are the number times 2^-8, subnormal ones included. A row is divided by
-// 2^-7 times its largest scale: its scales in a tile are 2^15 times their share of that, and where
-// a row has one scale its operands are exact.
+// F8_E4M3_32 has numbers in E4M3 with a float32 scale for 32. The sign, the exponent and the
+// mantissa of E4M3, in their places of a half, are the number times 2^-8, also if it is subnormal.
+// A row is divided by 2^-7 times its largest scale. So its scales in a tile are 2^15 times their
+// ratio to the largest one, and if a row has one scale its operands are exact.
 struct F8_E4M3_32 : Scaled<file::F8_E4M3_32> {
   static constexpr int tileBytes = scalesAt + tileRows * blocks * 2;
   METHOD void codes(u32 (&c)[4], int step) const {
@@ -261,13 +262,14 @@ struct F8_E4M3_32 : Scaled<file::F8_E4M3_32> {
   INLINE u32 fileCode(const u8 *p, int i) { return p[lowAt + i]; }
   INLINE float scaleOf(const u8 *p) { return *reinterpret_cast<const float *>(p + scaleAt); }
   INLINE Reach reach(const u8 *p) { return {absOf(scaleOf(p)) * 0x1p-16f, 0}; }
-  INLINE float divisor(Reach r, int top) { return maxOf(r.s, 0x1p-126f) * twoTo(24 - top); } // of a number that is not subnormal
+  // The maximum keeps the divisor from being subnormal.
+  INLINE float divisor(Reach r, int top) { return maxOf(r.s, 0x1p-126f) * twoTo(24 - top); }
   INLINE void fileScales(u8 *tile, const u8 *p, int row, int b, float divisor) {
     reinterpret_cast<u16 *>(tile + scalesAt)[8 * row + b] = floatToHalf(divide(scaleOf(p), divisor) * 0x1p8f);
   }
 };
 
-// A scale and a minimum, which is added, for 32.
+// Offsets has a scale, and a minimum that is added, for 32 weights.
 template <class B> struct Offsets : Quantized<B> {
   using Base = Quantized<B>;
   uint4 d[2][2];
@@ -295,8 +297,8 @@ template <class B> struct Offsets : Quantized<B> {
 using Q4_1 = Offsets<file::Q4_1>;
 using Q5_1 = Offsets<file::Q5_1>;
 
-// The scale is a power of two; codes are twice the values. In a tile the byte is the exponent
-// of the scale as float16 has it.
+// The scale of MXFP4 is a power of two, and codes are twice the values. In a tile the byte is the
+// exponent of the scale in float16.
 struct MXFP4 : Quantized<file::MXFP4> {
   uint2 e[2];
   template <class From> METHOD void loadScales(const u8 *tile, int lane) {
@@ -317,7 +319,7 @@ struct MXFP4 : Quantized<file::MXFP4> {
 
 // Blocks of 256: a tile has one of each row.
 
-// A scale for all 256.
+// Whole has a scale for 256 weights.
 template <class B> struct Whole : Quantized<B> {
   using Base = Quantized<B>;
   u16 f[2];
@@ -335,13 +337,14 @@ template <class B> struct Whole : Quantized<B> {
 };
 using TQ2_0 = Whole<file::TQ2_0>;
 
-// Q4_K and Q5_K: 6 bits of scale and of minimum for each 32, bytes of four times them in a tile:
-// of each pair of rows and block those of row g, scale and minimum, and of row g+8; then the pair's
-// factors: a fourth of the file's, and 256 times the minimum's, which is negative here.
+// Q4_K and Q5_K have 6 bits of scale and of minimum for each 32 weights. A tile has four times
+// these, as bytes: for each pair of rows and block, scale and minimum of row g, then of row g+8.
+// The factors of the pair follow: a fourth of the file's factor of scales, and 256 times that of
+// minima, negated.
 template <class B> struct SixBits : Quantized<B> {
   using Base = Quantized<B>;
   static constexpr int factorsAt = Base::scalesAt + 8 * Base::blocks * 4, tileBytes = factorsAt + 8 * 8;
-  static constexpr int top = 13; // 1024 times a factor is a number, too
+  static constexpr int top = 13; // 1024 times a factor is finite, too
   uint4 w[2];
   uint2 f;
   u32 d, low;
@@ -354,8 +357,7 @@ template <class B> struct SixBits : Quantized<B> {
     const u32 first = wordOf(w[0], step / 2 & 3), second = wordOf(w[1], step / 2 & 3);
     return step & 8 ? +second : +first;
   }
-  // As a half, a byte below 0x64 is 1024 more than it says, and below 0x3c 1 more than so many
-  // parts of 1024.
+  // With the upper byte 0x64 a byte b is the half 1024 + b, and with 0x3c the half 1 + b/1024.
   METHOD Pair pair(int step) const {
     const u32 v = block(step);
     return Pair{fmaHalves(bytesOf(v, 0x64646464, 0x4240), f.x, d), fmaHalves(bytesOf(v, 0x3c3c3c3c, 0x4341), f.y, low)};
@@ -382,8 +384,8 @@ template <class B> struct SixBits : Quantized<B> {
 using Q4_K = SixBits<file::Q4_K>;
 using Q5_K = SixBits<file::Q5_K>;
 
-// SignedScales is what formats share that have a factor for all 256, and of each 16 or 32 a
-// number of which LESS is subtracted: its scale in parts of the factor.
+// SignedScales is common to formats with a factor for 256 weights and a number for each 16 or 32:
+// the number less LESS is the scale in units of the factor.
 template <class B, int LESS> struct SignedScales : Quantized<B> {
   using Base = Quantized<B>;
   u16 f[2];
@@ -393,8 +395,8 @@ template <class B, int LESS> struct SignedScales : Quantized<B> {
   INLINE Reach reach(const u8 *p) { return {LESS * sizeAt(p + B::scaleAt), 0}; }
 };
 
-// 8 bits of scale for each 16. Scales first, 128 more than they are: of each pair of rows and
-// block that of row g and that of row g+8; then the pairs' factors.
+// Q6_K has 8 bits of scale for each 16 weights. In a tile scales come first, plus 128: for each
+// pair of rows and block, that of row g and that of row g+8. The factors of the pairs follow.
 struct Q6_K : Quantized<file::Q6_K> {
   static constexpr int factorsAt = scalesAt + 8 * 32;
   uint4 s[2];
@@ -423,8 +425,8 @@ struct Q6_K : Quantized<file::Q6_K> {
   }
 };
 
-// 6 bits of scale for each 16, of which 32 is subtracted. The first 8 bytes of each row's
-// scales, then the last 4 of all rows, then the factors.
+// Q3_K has 6 bits of scale for each 16 weights, from which 32 is subtracted. A tile has the first 8
+// bytes of each row's scales, then the last 4 of all rows, then the factors.
 struct Q3_K : SignedScales<file::Q3_K, 32> {
   uint2 n[2];
   u32 u[2];
@@ -453,7 +455,7 @@ struct Q3_K : SignedScales<file::Q3_K, 32> {
   }
 };
 
-// 6 bits of scale for each 32, of which 32 is subtracted.
+// IQ4_XS has 6 bits of scale for each 32 weights, from which 32 is subtracted.
 struct IQ4_XS : SignedScales<file::IQ4_XS, 32> {
   uint2 h[2];
   template <class From> METHOD void loadScales(const u8 *tile, int lane) {
@@ -475,7 +477,8 @@ struct IQ4_XS : SignedScales<file::IQ4_XS, 32> {
   }
 };
 
-// 4 bits of scale and of minimum for each 16. Scales first, then the factors of all rows.
+// Q2_K has 4 bits of scale and of minimum for each 16 weights. In a tile scales come first, then
+// the factors of all rows.
 struct Q2_K : Quantized<file::Q2_K> {
   uint4 s[2];
   u32 f[2];
@@ -503,7 +506,7 @@ struct Q2_K : Quantized<file::Q2_K> {
   }
 };
 
-// Numbers of 16 bits are operands as they lie.
+// Halves are 16-bit numbers, which are operands as stored.
 struct Halves {
   static constexpr int tileK = 128, blocks = 4, tileBytes = tileRows * tileK * 2;
   static constexpr int fileLen = 1, fileBytes = 2;
@@ -530,7 +533,7 @@ struct F32 {
   static constexpr int tileK = 32, blocks = 1, tileBytes = tileRows * tileK * 4;
   static constexpr int fileLen = 1, fileBytes = 4;
   static constexpr bool scaled = false;
-  float4 w[2][2]; // by step and number of two; words of an operand are its elements
+  float4 w[2][2]; // by step and element of a pair; the elements are an operand's words
   template <class From> METHOD void loadScales(const u8 *, int) {}
   template <class From> METHOD void loadCodes(const u8 *tile, int lane) {
     UNROLL for (int i = 0; i < 4; i++) {

@@ -1,16 +1,15 @@
-// The forms in which a value of the program lies in memory: rows of float32, and
-// what products read.
+// The memory layouts of a value of the program: rows of float32, and the operands of products.
 #pragma once
 #include "device.cuh"
 
-// Rows of f32 are stride elements apart, a multiple of 256. bf16 is what weights of that type are
-// multiplied with, and f16 what all others are: by times the value, a power of two with which
-// float16 holds it. Both lie in chunks of 64 columns, those of 128 rows beside each other, and
-// pieces of 8 columns stand in a chunk's row at the place of their number xor the row's (modulo
-// 8): so matrix instructions take chunks as they are copied. Beyond a row's columns, up to the
-// stride, both are 0, and f32 is anything.
+// Rows of f32 are stride elements apart, a multiple of 256. bf16 is the operand for bfloat16
+// weights, and f16 the operand for all others: the value times by, a power of two with which
+// float16 holds it. Both have chunks of 64 columns; the chunks of 128 rows are adjacent. In a row
+// of a chunk, the index of a piece of 8 columns is its number xor the row's (modulo 8), so that
+// matrix instructions take chunks as they are copied. From cols up to stride, bf16 and f16 are 0
+// and f32 is undefined.
 struct Forms {
-  float *f32; // each may be 0: nobody reads it
+  float *f32; // each may be 0 if it is not read
   u16 *bf16;
   u16 *f16;
   s32 stride;
@@ -20,18 +19,18 @@ struct Forms {
 
 constexpr int chunkRows = 128, chunkCols = 64;
 
-// chunkOf is where a chunk of a row begins.
+// chunkOf is the offset at which a row of a chunk begins.
 INLINE s64 chunkOf(int row, int chunk, int stride) { return (s64(row / chunkRows) * (stride / chunkCols) + chunk) * (chunkRows * chunkCols) + row % chunkRows * chunkCols; }
 
-// pieceOf is where the piece of column col stands in its chunk's row.
+// pieceOf is the offset of column col's piece in its row of a chunk.
 INLINE int pieceOf(int row, int col) { return (col / 8 ^ row) % 8 * 8; }
 
-// placeOf is where a column of a row is.
+// placeOf is the offset of a column of a row.
 INLINE s64 placeOf(int row, int col, int stride) { return chunkOf(row, col / chunkCols, stride) + pieceOf(row, col) + col % 8; }
 
-// storeBlock writes columns 32*block to 32*block+31 of a row, of which lane i has
-// number i; what lies beyond the columns must be 0. All lanes of a warp take part.
-// Whoever writes the last block of the columns writes the padding too.
+// storeBlock writes columns 32*block to 32*block+31 of a row. Lane i has element i, which must be 0
+// beyond the columns. All lanes of a warp call it. The warp with the last block of the columns also
+// writes the padding.
 INLINE void storeBlock(const Forms &f, int row, int block, int lane, float v) {
   const int col = 32 * block + lane;
   if (f.f32 && col < f.cols) f.f32[s64(row) * f.stride + col] = v;
@@ -46,8 +45,8 @@ INLINE void storeBlock(const Forms &f, int row, int block, int lane, float v) {
 
 INLINE u32 wordOf(u16 low, u16 high) { return u32(low) | u32(high) << 16; }
 
-// storeFour writes what storeBlock writes, to the bit, but four columns of each lane: col is the
-// first, a multiple of 4. Padding is columns like any other, of zeros.
+// storeFour writes the same bits as storeBlock, four columns with each lane: col is the first, a
+// multiple of 4. Padding is columns of zeros, like any other.
 INLINE void storeFour(const Forms &f, int row, int col, float4 v) {
   const s64 at = s64(row) * f.stride + col, to = placeOf(row, col, f.stride);
   if (f.f32) {

@@ -1,4 +1,4 @@
-// Two numbers in float16 side by side in a word, the first in the lower half.
+// Pairs of float16 numbers in a word, the first in the lower half.
 #pragma once
 #include "device.cuh"
 
@@ -20,11 +20,11 @@ INLINE u32 addHalves(u32 a, u32 b) {
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
-// bytesOf is four bytes of a and b, which count as bytes 0 to 3 and 4 to 7.
+// bytesOf selects four bytes of a and b, which are bytes 0 to 3 and 4 to 7.
 INLINE u32 bytesOf(u32 a, u32 b, u32 which) { return __nvvm_prmt(a, b, which); }
 INLINE u32 lowHalves(u32 a, u32 b) { return bytesOf(a, b, 0x5410); }
 INLINE u32 highHalves(u32 a, u32 b) { return bytesOf(a, b, 0x7632); }
-// lowTwice and highTwice cost nothing in what is computed with them: its instructions choose halves.
+// lowTwice and highTwice cost nothing: the instructions that use them select halves.
 INLINE u32 lowTwice(u32 v) {
   u32 r;
   asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {l, l}; }" : "=r"(r) : "r"(v));
@@ -35,14 +35,15 @@ INLINE u32 highTwice(u32 v) {
   asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {h, h}; }" : "=r"(r) : "r"(v));
   return r;
 }
-// byteOfEach is byte i of a and of b as numbers of 16 bits.
+// byteOfEach is byte i of a and of b as 16-bit numbers.
 INLINE u32 byteOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0x0400u + 0x0101u * u32(i)) & 0x00ff00ffu; }
-// smallOfEach is that of bytes below 128, whose signs fill the numbers up.
+// smallOfEach is byteOfEach for bytes below 128, whose sign bits fill the upper bytes.
 INLINE u32 smallOfEach(u32 a, u32 b, int i) { return bytesOf(a, b, 0xc480u + 0x1111u * u32(i)); }
-// scaled is bytes times their scale, each rounded once.
+// scaled is signed bytes times their scale, each product rounded once.
 INLINE uint2 scaled(u32 bytes, u16 scale) {
   const u32 by = u32(scale) | u32(scale) << 16, v = bytes ^ 0x80808080u;
-  u32 low = __nvvm_prmt(v, 0x64646464u, 0x4140u), high = __nvvm_prmt(v, 0x64646464u, 0x4342u); // 1152 more
+  // The bytes plus 1152.
+  u32 low = __nvvm_prmt(v, 0x64646464u, 0x4140u), high = __nvvm_prmt(v, 0x64646464u, 0x4342u);
   asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(0x64806480u));
   asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(0x64806480u));
   asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(by));

@@ -1,29 +1,30 @@
-// What is done to a head of a token before attention: queries and keys are normalised
-// and turned, keys and values rounded to what their cache keeps. A warp does a head, of
-// which value j of lane i is number 32j+i.
+// Preparation of a token's heads for attention: queries and keys are normalised and rotated, keys
+// and values are rounded to the numbers of the KV cache. A warp has one head; value j of lane i is
+// element 32j+i.
 #pragma once
 #include "kv.cuh"
 
 struct TurnArgs {
-  const float *q, *k, *v;          // [T][heads*headDim], [T][kvHeads*headDim] twice; k and v may be 0, kvHeads is 0 then
-  s32 qStride, kStride, vStride;   // from a row to the next, in values
+  // [T][heads*headDim], and twice [T][kvHeads*headDim]. k and v may be 0; kvHeads is 0 then.
+  const float *q, *k, *v;
+  s32 qStride, kStride, vStride;   // elements from a row to the next
   s32 heads, kvHeads, headDim;
-  const float *qNorm, *kNorm;      // [headDim] weights of an RMS norm of each head before it is turned, or 0
+  const float *qNorm, *kNorm;      // [headDim] weights of a head's RMS norm before rotation, or 0
   float qEps, kEps;                // of the norms
-  const float2 *qAngles, *kAngles; // [T][dims/2] of angles; 0: not turned
-  s32 qDims, kDims;                // the values of a head, from the first, that are turned; even
+  const float2 *qAngles, *kAngles; // [T][dims/2] cosines and sines; 0: no rotation
+  s32 qDims, kDims;                // how many of a head's elements, from the first, rotate; even
   s32 qInterleaved, kInterleaved;  // pairs are 0: (i, i+dims/2), 1: (2i, 2i+1)
   float *qOut;                     // [T][heads*headDim], may be q
   s32 qOutStride;
   Pool pool;                       // with kvHeads and headDim as above
   Table table;
-  const s32 *sequence;             // [T] of a token
-  s32 *overflow;                   // [S] becomes at most layer where the cache cannot hold a finite key or value
+  const s32 *sequence;             // [T] sequence of each token
+  s32 *overflow;                   // [S] lowered to layer if the cache cannot hold a finite number
   s32 layer;
   const s32 *count;                // tokens of the step
 };
 
-// A Step is what is done to a head of queries or of keys; each may be 0.
+// A Step is what is done to a head of queries or of keys: a norm and a rotation. Each may be 0.
 struct Step {
   const float *norm;
   float eps;
@@ -42,8 +43,8 @@ template <int N> INLINE void loadHead(float (&v)[N], const float *x, int dim, in
   UNROLL for (int j = 0; j < N; j++) v[j] = 32 * j + lane < dim ? x[32 * j + lane] : 0.0f;
 }
 
-// normalize makes v x/sqrt(mean(x^2)+eps) * w. A head whose squares float32 cannot
-// hold becomes NaN, rather than 0.
+// normalize sets v to x/sqrt(mean(x^2)+eps) * w. A head whose sum of squares overflows float32
+// becomes NaN, rather than 0.
 template <int N> INLINE void normalize(float (&v)[N], const float (&w)[N], float eps, int dim) {
   float sum = 0;
   UNROLL for (int j = 0; j < N; j++) sum = fma(v[j], v[j], sum);
@@ -53,7 +54,7 @@ template <int N> INLINE void normalize(float (&v)[N], const float (&w)[N], float
   UNROLL for (int j = 0; j < N; j++) v[j] = v[j] * by * w[j];
 }
 
-// partnerOf is the other number of the pair of number i, below dims.
+// partnerOf is the other index of the pair of index i, for i below dims.
 INLINE int partnerOf(const Step &s, int i) {
   if (s.interleaved) return i ^ 1;
   return i >= s.dims / 2 ? i - s.dims / 2 : i + s.dims / 2;
@@ -68,8 +69,8 @@ template <int N> INLINE void loadAngles(float2 (&by)[N], const Step &s, int lane
   }
 }
 
-// turn turns the pairs among the first dims values. A value's partner is anywhere:
-// the head goes through row, shared memory of this warp.
+// turn rotates the pairs among the first dims elements. The other element of a pair may be in any
+// lane, so the head goes through row, shared memory of this warp.
 template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[N], const Step &s, int lane) {
   UNROLL for (int j = 0; j < N; j++) {
     if (32 * j + lane < s.dims) row[32 * j + lane] = v[j];
@@ -82,8 +83,9 @@ template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[
   }
 }
 
-// turnWhole does what loadAngles and turn do for heads that are turned as a whole and whose
-// number of values is even: a value's partner is a lane's own or its neighbour's.
+// turnWhole does what loadAngles and turn do, for heads that are rotated as a whole and of which a
+// lane has an even number of elements. The other element of a pair is in the same lane or the
+// neighbour.
 template <int N> INLINE void turnWhole(float (&v)[N], const Step &s, int lane) {
   static_assert(N % 2 == 0);
   if (s.interleaved) {
@@ -102,9 +104,9 @@ template <int N> INLINE void turnWhole(float (&v)[N], const Step &s, int lane) {
   }
 }
 
-// keep is what the cache keeps of 32 values of a head, one of each lane. With a Q8_0 cache
-// it sets their scale, and with an F8_E4M3 cache reads it. lost becomes true where the
-// cache cannot hold a finite one. What is not finite stays so. Lanes beyond the head have 0.
+// keep returns what the cache stores of 32 values of a head, one of each lane. It sets scale for a
+// Q8_0 cache, and reads it for an F8_E4M3 cache. It sets lost if the cache cannot hold a finite
+// value. Values that are not finite stay so. Lanes beyond the head have 0.
 INLINE float keep(CacheF32, float v, u16 &, bool &) { return v; }
 INLINE u16 keep(CacheF16, float v, u16 &, bool &lost) {
   const u16 h = floatToHalf(v);
@@ -115,26 +117,27 @@ INLINE s8 keep(CacheQ8, float v, u16 &scale, bool &lost) {
   const float top = warpMax(absOf(v));
   const bool finite = ballot(isFinite(v)) == 0xffffffffu;
   u16 h = floatToHalf(divide(top, 127.0f));
-  if (halfToFloat(h) * 127.5f < top) h++; // float16 is coarse near 0: rather fewer steps than a value cut off
+  if (halfToFloat(h) * 127.5f < top) h++; // float16 is coarse near 0: round up, do not clip
   const bool large = finite && !isFinite(halfToFloat(h));
-  if (!finite || large) h = 0x7fff; // the scale alone says so
+  if (!finite || large) h = 0x7fff; // only the scale says so: it is NaN
   lost |= large;
   scale = h;
   const float by = halfToFloat(h);
   return by > 0 ? s8(minOf(127, maxOf(-127, roundToInt(v * divide(1.0f, by))))) : s8(0);
 }
 
-// bitsOf is the bits of a magnitude: those of larger ones are larger, and of NaN the largest.
+// bitsOf is the bits of a magnitude, which order magnitudes; those of NaN are the largest.
 INLINE int bitsOf(float v) { return int(asBits(v) & 0x7fffffffu); }
 
-// scaleOfHead is the scale in an F8_E4M3 cache of a head whose largest magnitude has these
-// bits: 256 units. The unit is the smallest power of two, from 2^-32 on, for which the
-// largest is at most 448 units.
+// scaleOfHead is the scale in an F8_E4M3 cache of a head whose largest magnitude has these bits:
+// 256 units. The unit is the smallest power of two, from 2^-32 on, with which the largest magnitude
+// is at most 448 units.
 INLINE u16 scaleOfHead(int largest, bool &lost) {
-  const int exponent = maxOf(int((u32(largest) + 0x1fffffu) >> 23) - 8, 127 - 32); // of 448, the mantissa is 0x600000
+  // 448 has the mantissa 0x600000.
+  const int exponent = maxOf(int((u32(largest) + 0x1fffffu) >> 23) - 8, 127 - 32);
   if (exponent > 127 + 7) {
     lost |= largest < 0x7f800000;
-    return 0x7fff; // the scale alone says so
+    return 0x7fff; // only the scale says so: it is NaN
   }
   return floatToHalf(asFloat(u32(exponent + 8) << 23));
 }
@@ -144,18 +147,19 @@ INLINE u8 keep(CacheF8, float v, u16 &scale, bool &) {
   v = v * divide(256.0f, by);
   const u32 bits = asBits(v), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
   const u32 normal = (magnitude - (120u << 23) + 0x7ffffu + (magnitude >> 20 & 1)) >> 20;
-  const u32 small = asBits(asFloat(magnitude) + 0x1p14f) - asBits(0x1p14f); // the sum's last bit is 2^-9
+  // The last bit of the sum is 2^-9.
+  const u32 small = asBits(asFloat(magnitude) + 0x1p14f) - asBits(0x1p14f);
   return u8(sign | (magnitude < 121u << 23 ? small : normal));
 }
 
-// A Copy is what the cache keeps of a head, side by side.
+// A Copy is what the cache keeps of a head, contiguous.
 template <class C> struct Copy {
   alignas(16) u8 numbers[maxHeadDim * C::bytes];
-  u16 scales[maxHeadDim / CacheQ8::shared]; // as many as any cache has
+  u16 scales[maxHeadDim / CacheQ8::shared]; // enough for all caches
 };
 
-// storeHead writes a key, or a value, into its slot where asked to, and into copy if
-// there is one. It says whether the cache cannot hold the head.
+// storeHead writes a key or a value to its slot if store is set, and to copy unless that is 0. It
+// reports whether the cache cannot hold the head.
 template <class C, int N>
 INLINE bool storeHead(const Pool &p, const Slot &slot, bool key, int head, int dim, const float (&v)[N], int lane, bool store, Copy<C> *copy) {
   using Number = typename C::Number;

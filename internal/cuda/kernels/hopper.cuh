@@ -1,11 +1,11 @@
-// What Hopper has for pipelines of copies and products: barriers in shared memory that count
-// arrivals and bytes, bulk copies that arrive there, the matrix instructions of four warps, and
-// the shared memory of a cluster.
+// Hopper's instructions for pipelines of copies and products: barriers in shared memory that count
+// arrivals and bytes, bulk copies that complete at these barriers, the matrix instructions of a
+// warpgroup, and the shared memory of a cluster.
 #pragma once
 #include "device.cuh"
 
-// A barrier is 8 bytes of shared memory. Its phase ends when as many have arrived as it was
-// made for, and the bytes that they announced are there; then the next one begins.
+// A barrier is 8 bytes of shared memory. Its phase ends after the number of arrivals that it was
+// made for and the copy of all bytes that these announced. Then the next phase begins.
 INLINE void makeBarrier(u32 barrier, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
 INLINE void showBarriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 INLINE void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
@@ -14,7 +14,7 @@ INLINE void awaitPhase(u32 barrier, u32 parity) {
   asm volatile("{\n.reg .pred p;\nAGAIN%=:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN%=;\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
-// copyBulk brings bytes, a multiple of 16, to shared memory and arrives with them.
+// copyBulk copies bytes, a multiple of 16, to shared memory and counts them at the barrier.
 INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
@@ -22,30 +22,31 @@ INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
 template <int N> INLINE void fewerRegisters() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> INLINE void moreRegisters() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
-// Products of a warpgroup: 64 rows of weights in registers, a warp's 16 as for mma.sync, times N
-// rows of activations in shared memory. acc is as that of N/8 mma.sync beside each other.
+// Products of a warpgroup: 64 rows of weights in registers, 16 of each warp as for mma.sync, times
+// N rows of activations in shared memory. The accumulators are those of N/8 mma.sync side by side.
 INLINE void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INLINE void endProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int LEFT> INLINE void awaitProducts() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
 
-// loadIf reads a number if there is one, or else is 0.
+// loadIf returns the number at p if there is set, else 0.
 INLINE float loadIf(bool there, const float *p) {
   float v = 0;
   asm volatile("{ .reg .pred there; setp.ne.u32 there, %2, 0; @there ld.global.f32 %0, [%1]; }" : "+f"(v) : "l"(p), "r"(int(there)) : "memory");
   return v;
 }
 
-// hold keeps what is done with sums where it stands: products that are under way write them.
+// hold keeps the compiler from moving accesses of accumulators across it: products in flight write
+// them.
 template <int N> INLINE void hold(float (&c)[N]) {
   UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// tileOfRows describes rows of 64 numbers of 16 bits, 128 bytes apart from a multiple of 1,024
-// on, whose pieces of 16 bytes stand at the place of their number xor the row's (modulo 8). Two
-// more is 16 columns on.
+// tileOfRows describes rows of 64 16-bit elements, 128 bytes apart, from a multiple of 1,024 on.
+// The index of a piece of 16 bytes in its row is its number xor the row's (modulo 8). Adding 2 to
+// the descriptor moves it by 16 columns.
 INLINE u64 tileOfRows(u32 at) { return u64(at >> 4 & 0x3fff) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
 
-// The types of operands. A step has 32 bytes of a row: 16 columns, or 32 of float8 (E4M3).
+// The types of operands. A step is 32 bytes of a row: 16 columns, or 32 of float8 (E4M3).
 enum OperandType { InF16, InBF16, InFloat8 };
 
 // multiplyRows adds the products of a step to c.
@@ -86,17 +87,17 @@ template <int N, OperandType T> INLINE void multiplyRows(float (&c)[N / 2], uint
   }
 }
 
-// columnsOfTiles describes numbers of 16 bits of which N of a row are the columns: panels of 64
-// columns, panelBytes apart, each of rows of 128 bytes from a multiple of 1,024 on, whose pieces
-// stand as those of tileOfRows. 2,048 bytes are 16 rows on.
+// columnsOfTiles describes 16-bit elements whose columns are N elements of a row: panels of 64
+// columns, panelBytes apart. Each has rows of 128 bytes from a multiple of 1,024 on, with pieces
+// placed as in tileOfRows. 16 rows are 2,048 bytes.
 INLINE u64 columnsOfTiles(u32 at, int panelBytes) { return u64(at >> 4 & 0x3fff) | u64(panelBytes >> 4) << 16 | u64(64) << 32 | u64(1) << 62; }
 
-// piecesOfRows describes rows of which the pieces of 8 numbers lie apart, 16 bytes from a row to
-// the next.
+// piecesOfRows describes rows whose pieces of 8 elements are apart bytes from each other. A piece
+// of a row is 16 bytes after that of the row before.
 INLINE u64 piecesOfRows(u32 at, int apart) { return u64(at >> 4 & 0x3fff) | u64(apart >> 4) << 16 | u64(8) << 32; }
 
 // multiplyColumns sets c to the products of a step of 16 rows of what columnsOfTiles describes, or
-// adds them.
+// adds them to c if ADD is set.
 template <int N, bool ADD> INLINE void multiplyColumns(float (&c)[N / 2], uint4 a, u64 x) {
   if constexpr (N == 64) {
     asm volatile("{ .reg .pred more; setp.ne.u32 more, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, more, 1, 1, 1; }"
@@ -108,10 +109,10 @@ template <int N, bool ADD> INLINE void multiplyColumns(float (&c)[N / 2], uint4 
   }
 }
 
-// showCopies has matrix instructions see what copies of other kinds have written to shared memory.
+// showCopies makes writes of other kinds of copies to shared memory visible to matrix instructions.
 INLINE void showCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// The blocks of a cluster.
+// The rank of this block in its cluster, and the number of blocks there.
 INLINE int rankInCluster() {
   u32 r;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
@@ -122,8 +123,8 @@ INLINE int blocksOfCluster() {
   asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
   return int(r);
 }
-// meetCluster waits until all threads of the cluster come here, and sees what they have written.
-// comeToCluster and awaitCluster are its halves; a warp may do other work between them.
+// meetCluster waits for all threads of the cluster and makes their writes visible. comeToCluster
+// and awaitCluster are its halves; a warp may do other work between them.
 INLINE void comeToCluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 INLINE void awaitCluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 INLINE void meetCluster() {
@@ -131,7 +132,7 @@ INLINE void meetCluster() {
   awaitCluster();
 }
 
-// placeIn is where an address in this block's shared memory is in that of another block.
+// placeIn converts an address in this block's shared memory to the same one in another block's.
 INLINE u32 placeIn(int block, u32 address) {
   u32 there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
@@ -139,8 +140,8 @@ INLINE u32 placeIn(int block, u32 address) {
 }
 // arriveIn arrives at the barrier of another block.
 INLINE void arriveIn(int block, u32 barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(placeIn(block, barrier)) : "memory"); }
-// storeIn writes 16 bytes to the shared memory of another block, and counts them at a barrier there.
-// placeIn gives both addresses.
+// storeIn writes 16 bytes to the shared memory of another block, and counts them at a barrier
+// there. placeIn gives both addresses.
 INLINE void storeIn(u32 at, float4 v, u32 barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(at), "r"(asBits(v.x)), "r"(asBits(v.y)), "r"(asBits(v.z)), "r"(asBits(v.w)),
                "r"(barrier)
