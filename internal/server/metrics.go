@@ -39,7 +39,7 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "realizar_http_requests_total", Help: "Requests that were answered, by route and status; status 499 is a client that left before.",
+			Name: "realizar_http_requests_total", Help: "Answered requests, by route and status; 499 means that the client left before.",
 		}, []string{"route", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "realizar_http_request_seconds", Help: "Seconds from a request's headers to the end of its answer.",
@@ -58,17 +58,17 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 	counter := func(name, help string, of func(state) int64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(of(stands())) }))
 	}
-	gauge("realizar_answers_admitted", "Answers that were let in and have not ended: under way, or in the queue.", func(s state) float64 { return float64(s.admitted) })
-	gauge("realizar_request_memory_bytes", "Memory that requests hold: bodies, texts, tokens, and answers that are not sent yet.", func(s state) float64 { return float64(s.memory.Used - s.memory.Spare) })
-	gauge("realizar_request_memory_spare_bytes", "Memory that is kept of answers for later requests, and gives way to any.", func(s state) float64 { return float64(s.memory.Spare) })
-	gauge("realizar_request_memory_limit_bytes", "Memory that all requests may hold together.", func(s state) float64 { return float64(s.memory.Limit) })
-	counter("realizar_request_memory_refused_total", "Requests for which there was no memory.", func(s state) int64 { return s.memory.Refused })
-	counter("realizar_request_memory_evicted_total", "Requests that waited for their client and gave their memory to others.", func(s state) int64 { return s.memory.Evicted })
-	gauge("realizar_connections_open", "Connections of clients.", func(s state) float64 { return float64(s.connections.Open) })
-	gauge("realizar_connections_limit", "Connections that there may be.", func(s state) float64 { return float64(s.connections.Most) })
-	counter("realizar_connections_refused_total", "Connections that were refused, as there were too many and all at work.", func(s state) int64 { return s.connections.Refused })
-	counter("realizar_connections_evicted_total", "Connections that waited for their client and gave way to others.", func(s state) int64 { return s.connections.Evicted })
-	counter("realizar_connections_costly_total", "Connections with so many requests refused, or taken back, that answers that refuse are slowed.", func(s state) int64 { return s.connections.Costly })
+	gauge("realizar_answers_admitted", "Admitted answers that have not ended: running or queued.", func(s state) float64 { return float64(s.admitted) })
+	gauge("realizar_request_memory_bytes", "Memory held by requests: bodies, texts, tokens, and answers that are not sent yet.", func(s state) float64 { return float64(s.memory.Used - s.memory.Spare) })
+	gauge("realizar_request_memory_spare_bytes", "Memory that keeps earlier answers for later requests; it is freed for any request.", func(s state) float64 { return float64(s.memory.Spare) })
+	gauge("realizar_request_memory_limit_bytes", "Limit of the memory held by all requests.", func(s state) float64 { return float64(s.memory.Limit) })
+	counter("realizar_request_memory_refused_total", "Requests refused because of the memory limit.", func(s state) int64 { return s.memory.Refused })
+	counter("realizar_request_memory_evicted_total", "Requests ended to free their memory for others while they waited for their client.", func(s state) int64 { return s.memory.Evicted })
+	gauge("realizar_connections_open", "Open connections of clients.", func(s state) float64 { return float64(s.connections.Open) })
+	gauge("realizar_connections_limit", "Limit of open connections.", func(s state) float64 { return float64(s.connections.Most) })
+	counter("realizar_connections_refused_total", "Connections refused because the limit was reached and all were busy.", func(s state) int64 { return s.connections.Refused })
+	counter("realizar_connections_evicted_total", "Connections closed to make room for others while they waited for their client.", func(s state) int64 { return s.connections.Evicted })
+	counter("realizar_connections_costly_total", "Connections whose refusals are delayed, because so many of their requests were refused or cancelled.", func(s state) int64 { return s.connections.Costly })
 	return m
 }
 
@@ -148,33 +148,33 @@ var modelGauges = []modelNumber{
 }
 
 var modelCounters = []modelNumber{
-	{describe("vllm:prompt_tokens_total", "Tokens of the prompts of answers that were begun."),
+	{describe("vllm:prompt_tokens_total", "Prompt tokens of answers that have started."),
 		func(m *realizar.Metrics) float64 { return m.PromptLength.Sum }},
-	{describe("vllm:generation_tokens_total", "Tokens that were chosen."),
+	{describe("vllm:generation_tokens_total", "Generated tokens."),
 		func(m *realizar.Metrics) float64 { return float64(m.AnswerTokens) }},
-	{describe("vllm:prefix_cache_queries_total", "Tokens that the cache was asked for."),
+	{describe("vllm:prefix_cache_queries_total", "Tokens looked up in the KV cache."),
 		func(m *realizar.Metrics) float64 { return float64(m.CacheQueries) }},
-	{describe("vllm:prefix_cache_hits_total", "Tokens that the cache was asked for and held."),
+	{describe("vllm:prefix_cache_hits_total", "Tokens found in the KV cache."),
 		func(m *realizar.Metrics) float64 { return float64(m.CacheHits) }},
-	{describe("vllm:num_preemptions_total", "Answers that lost their memory to others and went on later."),
+	{describe("vllm:num_preemptions_total", "Preempted answers."),
 		func(m *realizar.Metrics) float64 { return float64(m.Preemptions) }},
-	{describe("vllm:spec_decode_num_drafts_total", "Times that tokens were proposed for an answer."),
+	{describe("vllm:spec_decode_num_drafts_total", "Proposals of speculative decoding."),
 		func(m *realizar.Metrics) float64 { return float64(m.Proposals) }},
-	{describe("vllm:spec_decode_num_draft_tokens_total", "Tokens that were proposed."),
+	{describe("vllm:spec_decode_num_draft_tokens_total", "Proposed tokens."),
 		func(m *realizar.Metrics) float64 { return float64(m.ProposedTokens) }},
 	{describe("vllm:spec_decode_num_accepted_tokens_total", "Proposed tokens that the model sampled."),
 		func(m *realizar.Metrics) float64 { return float64(m.AcceptedTokens) }},
-	{describe("realizar_steps_total", "Steps of the model, each over all answers that are at work."),
+	{describe("realizar_steps_total", "Steps of the model."),
 		func(m *realizar.Metrics) float64 { return float64(m.Steps) }},
-	{describe("realizar_step_seconds_total", "Seconds during which at least one step was under way."),
+	{describe("realizar_step_seconds_total", "Seconds during which at least one step was running."),
 		func(m *realizar.Metrics) float64 { return m.Busy.Seconds() }},
-	{describe("realizar_computed_tokens_total", "Tokens of prompts that were computed, and of answers that lost their memory; not those that the cache held."),
+	{describe("realizar_computed_tokens_total", "Computed tokens of prompts and of preempted answers, without those found in the KV cache."),
 		func(m *realizar.Metrics) float64 { return float64(m.PromptTokens) }},
-	{describe("realizar_cache_evictions_total", "Pages of the cache that were forgotten to make room."),
+	{describe("realizar_cache_evictions_total", "Pages evicted from the KV cache."),
 		func(m *realizar.Metrics) float64 { return float64(m.Evictions) }},
-	{describe("realizar_cache_saves_total", "Pages that were copied to the host's memory."),
+	{describe("realizar_cache_saves_total", "Pages copied to host memory."),
 		func(m *realizar.Metrics) float64 { return float64(m.Saves) }},
-	{describe("realizar_cache_restores_total", "Pages that were copied back from the host's memory."),
+	{describe("realizar_cache_restores_total", "Pages copied back from host memory."),
 		func(m *realizar.Metrics) float64 { return float64(m.Restores) }},
 }
 
@@ -198,13 +198,13 @@ var modelHistograms = []modelHistogram{
 }
 
 var (
-	successDesc  = describe("vllm:request_success_total", "Answers that ended, by how.", "finished_reason")
-	acceptedDesc = describe("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Proposed tokens that the model sampled, by their place in the proposal.", "position")
-	configDesc   = describe("vllm:cache_config_info", "The cache: tokens of a page, pages on the device and in the host's memory, of the first pool.",
+	successDesc  = describe("vllm:request_success_total", "Ended answers, by reason.", "finished_reason")
+	acceptedDesc = describe("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Proposed tokens that the model sampled, by their position in the proposal.", "position")
+	configDesc   = describe("vllm:cache_config_info", "The KV cache: tokens of a page, and pages on the device and in host memory, of the first pool.",
 		"block_size", "num_gpu_blocks", "num_cpu_blocks", "enable_prefix_caching")
-	pagesDesc       = describe("realizar_cache_pages", "Pages of the cache, by the number of their pool, place and state.", "pool", "place", "state")
-	memoryTotalDesc = describe("realizar_device_memory_total_bytes", "Memory of the device that the model runs on; 0 where the system does not say.", "device")
-	memoryFreeDesc  = describe("realizar_device_memory_free_bytes", "Of this, what nobody uses; 0 where the system does not say.", "device")
+	pagesDesc       = describe("realizar_cache_pages", "Pages of the KV cache, by pool, place and state.", "pool", "place", "state")
+	memoryTotalDesc = describe("realizar_device_memory_total_bytes", "Memory of the model's device; 0 if the system does not report it.", "device")
+	memoryFreeDesc  = describe("realizar_device_memory_free_bytes", "Free memory of the model's device; 0 if the system does not report it.", "device")
 )
 
 // finishedReasons are vLLM's words for endings. Each is shown from the start, so that a rate over

@@ -26,9 +26,9 @@ func (s *Server) poolState() poolState {
 
 var (
 	modelStateDesc  = describe("realizar_model_state", "1 for the state that a model is in, 0 for the others.", "state")
-	modelMemoryDesc = describe("realizar_model_memory_bytes", "Memory of a device that is reserved for a model.", "device")
-	memoryUsedDesc  = prometheus.NewDesc("realizar_models_memory_bytes", "Memory of a device that is reserved for models.", []string{"device"}, nil)
-	memoryLimitDesc = prometheus.NewDesc("realizar_models_memory_limit_bytes", "Memory of a device that models may take together.", []string{"device"}, nil)
+	modelMemoryDesc = describe("realizar_model_memory_bytes", "Device memory reserved for a model.", "device")
+	memoryUsedDesc  = prometheus.NewDesc("realizar_models_memory_bytes", "Device memory reserved for all models.", []string{"device"}, nil)
+	memoryLimitDesc = prometheus.NewDesc("realizar_models_memory_limit_bytes", "Limit of the device memory of all models.", []string{"device"}, nil)
 )
 
 // modelStates are all states.
@@ -44,10 +44,10 @@ type statusNumber struct {
 var statusNumbers = []statusNumber{
 	{describe("realizar_model_requests", "Requests that use a model."), prometheus.GaugeValue, func(s *pool.Status) float64 { return float64(s.Holds) }},
 	{describe("realizar_model_waiting_requests", "Requests that wait for a model to be loaded."), prometheus.GaugeValue, func(s *pool.Status) float64 { return float64(s.Waiting) }},
-	{describe("realizar_model_loads_total", "Times that a model was loaded."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Loads) }},
-	{describe("realizar_model_load_seconds_total", "Seconds that these took."), prometheus.CounterValue, func(s *pool.Status) float64 { return s.Counts.LoadTime.Seconds() }},
-	{describe("realizar_model_load_failures_total", "Times that a model could not be loaded."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Failures) }},
-	{describe("realizar_model_evictions_total", "Times that a model gave its memory to another."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Evictions) }},
+	{describe("realizar_model_loads_total", "Loads of a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Loads) }},
+	{describe("realizar_model_load_seconds_total", "Seconds spent in loading a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return s.Counts.LoadTime.Seconds() }},
+	{describe("realizar_model_load_failures_total", "Failed loads of a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Failures) }},
+	{describe("realizar_model_evictions_total", "Unloads of a model for another one."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Evictions) }},
 }
 
 // Describe is for a registry.
