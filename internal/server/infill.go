@@ -10,7 +10,7 @@ func (x *Exchange) CheckSuffix() error {
 		return err
 	}
 	if _, ok := tok.Infill(); !ok {
-		e := fields.Unsupported("suffix is not supported: the model's tokenizer has no tokens around a gap, so that it continues a text and cannot fill one in; leave it out")
+		e := fields.Unsupported("suffix is not supported: the model's tokenizer has no fill-in-the-middle tokens; leave it out")
 		e.Param = "suffix"
 		return e
 	}

@@ -10,7 +10,7 @@ import (
 
 // outputFields are the fields of output_config.
 var outputFields = fields.List[request]{
-	fields.New("effort", `"low", "medium", "high", "xhigh" or "max", which a chat template that knows degrees of thought is told`, "as the chat template has it by itself", func(r *request, v json.RawMessage) error {
+	fields.New("effort", `"low", "medium", "high", "xhigh" or "max", which is passed to chat templates that support it`, "the chat template's default", func(r *request, v json.RawMessage) error {
 		switch string(v) {
 		case `"low"`, `"medium"`, `"high"`, `"xhigh"`, `"max"`:
 			return fields.ReadText(v, &r.effort)
@@ -58,7 +58,7 @@ func readFormat(param string) func(*request, json.RawMessage) error {
 
 // managementFields are the fields of context_management.
 var managementFields = fields.List[request]{
-	fields.New("edits", "a list of edits of type clear_thinking_20251015: which thoughts of the conversation the model sees is for its chat template to say", "none", func(_ *request, v json.RawMessage) error {
+	fields.New("edits", "a list of edits of type clear_thinking_20251015: the chat template decides which thoughts of the conversation the model sees", "none", func(_ *request, v json.RawMessage) error {
 		list, err := fields.Elements(v)
 		if err != nil {
 			return err

@@ -45,7 +45,7 @@ var askFields = fields.List[request]{
 	fields.New("tool_choice", "an object", `{"type": "auto"}`, func(r *request, v json.RawMessage) error {
 		return choiceFields.Decode(&r.choice, v, "tool_choice")
 	}),
-	fields.New("thinking", "an object", "as the chat template has it by itself", func(r *request, v json.RawMessage) error {
+	fields.New("thinking", "an object", "the chat template's default", func(r *request, v json.RawMessage) error {
 		return thinkingFields.Decode(&r.thinking, v, "thinking")
 	}),
 	fields.New("output_config", "an object", "free text", func(r *request, v json.RawMessage) error {
@@ -139,14 +139,14 @@ func messages(x *server.Exchange) error {
 	last := r.chat.Messages[len(r.chat.Messages)-1]
 	switch {
 	case r.chat.Continue && r.thinking.kind == "enabled":
-		return fields.Invalid("thinking", "thinking comes before an answer, which the last of messages has begun; leave it out, or end with one of role user")
+		return fields.Invalid("thinking", "thinking comes before an answer, but the last message has begun one; leave it out, or end with a message of role user")
 	case last.Role == "assistant" && !r.chat.Continue:
-		return fields.Invalid("messages", "the last of messages is the assistant's, and no text that an answer can go on with; end with one of role user")
+		return fields.Invalid("messages", "the last message is the assistant's and has no text to continue; end with a message of role user")
 	}
 	asked := server.Request{Chat: &r.chat, Fields: r.names}
 	if len(r.forms) > 0 {
 		if param := r.forms[0].Param; r.chat.Continue {
-			return fields.Invalid(param, "%s says what the answer is as a whole, and the last of messages has begun it; leave one out", param)
+			return fields.Invalid(param, "%s describes a whole answer, but the last message has begun one; leave one out", param)
 		}
 		asked.Grammar = &r.forms[0]
 	}

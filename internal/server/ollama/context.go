@@ -85,7 +85,7 @@ func resume(x *server.Exchange, c *realizar.ChatRequest, before []int32) (*reali
 	}
 	text, ok := cut(p.Text, mark, "")
 	if !ok {
-		return nil, fields.Invalid("context", "context cannot be gone on from: the model's chat template does not write answers as they are; send the messages to /api/chat")
+		return nil, fields.Invalid("context", "context cannot be continued: the model's chat template rewrites answers; send the messages to /api/chat")
 	}
 	ids, err := encode(x, text)
 	if err != nil {

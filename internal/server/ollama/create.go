@@ -23,7 +23,7 @@ const ownChat = "a model has the chat template of its own files, and requests sa
 
 var createFields = fields.List[createRequest]{
 	fields.Text("model", "name", func(r *createRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *createRequest) *string { return &r.older }),
+	fields.Text("name", "model, its newer name", func(r *createRequest) *string { return &r.older }),
 	fields.Flag("stream", "true", func(r *createRequest) *bool { return &r.stream }),
 	fields.Text("from", "files", func(r *createRequest) *string { return &r.from }),
 	fields.New("files", "an object of the files' names and their digests, sha256:..., which were uploaded", "from", readFiles),

@@ -12,7 +12,7 @@ type deleteRequest struct{ model, older string }
 
 var deleteFields = fields.List[deleteRequest]{
 	fields.Text("model", "name", func(r *deleteRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *deleteRequest) *string { return &r.older }),
+	fields.Text("name", "model, its newer name", func(r *deleteRequest) *string { return &r.older }),
 }
 
 // deleteModel handles DELETE /api/delete.

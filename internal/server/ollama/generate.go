@@ -23,13 +23,13 @@ type generateRequest struct {
 var generateFields = slices.Concat(fields.Within(func(r *generateRequest) *settings { return &r.settings }, settingsFields), fields.List[generateRequest]{
 	fields.Text("prompt", "empty, which loads the model", func(r *generateRequest) *string { return &r.prompt }),
 	fields.Text("system", "none", func(r *generateRequest) *string { return &r.system }),
-	fields.New("context", "the list of token ids of an answer before, which the prompt goes on from", "none", func(r *generateRequest, v json.RawMessage) (err error) {
+	fields.New("context", "the token ids of an earlier answer, which the prompt continues", "none", func(r *generateRequest, v json.RawMessage) (err error) {
 		r.context, err = fields.ReadIDs(v)
 		return err
 	}),
 	fields.Flag("raw", "false: the prompt is a message, which the chat template writes", func(r *generateRequest) *bool { return &r.raw }),
 	fields.Only[generateRequest]("template", `""`, "the model has a chat template of its own; send raw and the prompt as a whole", `""`),
-	fields.Text("suffix", "none; it is the text behind the gap that the answer fills, of a model that was trained to fill gaps", func(r *generateRequest) *string { return &r.suffix }),
+	fields.Text("suffix", "none; the text after the gap that the answer fills, for models trained to fill gaps", func(r *generateRequest) *string { return &r.suffix }),
 	noImages[generateRequest](),
 	fields.Only[generateRequest]("width", "0", "the model writes text", "0"),
 	fields.Only[generateRequest]("height", "0", "the model writes text", "0"),
@@ -66,13 +66,13 @@ func generate(x *server.Exchange) error {
 func (r *generateRequest) check(vocab int) error {
 	switch {
 	case r.suffix != "" && (r.raw || r.system != "" || len(r.context) > 0):
-		return fields.Invalid("suffix", "suffix is of a plain text, which does not include raw, system and context; leave these out, or suffix")
+		return fields.Invalid("suffix", "suffix is not for raw, system or context; leave these out, or suffix")
 	case r.raw && r.system != "":
-		return fields.Invalid("system", "raw is of a whole prompt, which does not include system; leave one out")
+		return fields.Invalid("system", "a raw prompt has no system; leave one out")
 	case r.raw && len(r.context) > 0:
-		return fields.Invalid("context", "raw is of a whole prompt, which does not include context; leave one out")
+		return fields.Invalid("context", "a raw prompt has no context; leave one out")
 	case r.system != "" && len(r.context) > 0:
-		return fields.Invalid("system", "system begins a conversation, and context goes on with one; leave one out")
+		return fields.Invalid("system", "system begins a conversation, and context continues one; leave one out")
 	}
 	for i, id := range r.context {
 		if id < 0 || int(id) >= vocab {
@@ -100,7 +100,7 @@ func (r *generateRequest) fill(x *server.Exchange, w *writer) error {
 // noThought refuses reasoning if no chat template begins the answer.
 func (r *generateRequest) noThought() error {
 	if r.effort != "" && r.effort != "none" {
-		return fields.Invalid("think", "think is for the chat template, which has no part in the prompt; leave it out")
+		return fields.Invalid("think", "think is for the chat template, which raw prompts do not use; leave it out")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (r *generateRequest) plain(x *server.Exchange, w *writer) error {
 		return err
 	}
 	if r.system != "" {
-		return fields.Invalid("system", "the model has no chat template, and so no place for system; write it into prompt")
+		return fields.Invalid("system", "the model has no chat template, and so no system message; put it in prompt")
 	}
 	p := realizar.Request{Prompt: r.prompt, Special: r.raw, Generation: r.options.generation}
 	if !r.raw {

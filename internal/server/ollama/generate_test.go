@@ -131,7 +131,7 @@ func TestNoContext(t *testing.T) {
 	if a := s.post("/api/generate", generateBody("hello", "")).whole(t); a.Context != nil {
 		t.Errorf("%+v", a)
 	}
-	s.post("/api/generate", generateBody("hello", `,"context":[1,2]`)).fails(t, 400, "context cannot be gone on from", "/api/chat")
+	s.post("/api/generate", generateBody("hello", `,"context":[1,2]`)).fails(t, 400, "context cannot be continued", "/api/chat")
 	s = serve(t, server.Config{}, modeltest.Template(`{% if messages | length > 1 %}{{ raise_exception('one alone') }}{% endif %}{{ messages[0].content }}`))
 	if a := s.post("/api/generate", generateBody("hello", "")).whole(t); a.Context != nil {
 		t.Errorf("%+v", a)

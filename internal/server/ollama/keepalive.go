@@ -21,7 +21,7 @@ const keepAliveTakes = `a number of seconds, or a duration such as "5m", that th
 
 // keepAliveField returns the field keep_alive.
 func keepAliveField[R any](of func(*R) *keepAlive) fields.Field[R] {
-	return fields.New("keep_alive", keepAliveTakes, "what a request said before, or the server", func(r *R, v json.RawMessage) error {
+	return fields.New("keep_alive", keepAliveTakes, "the last request's, or the server's", func(r *R, v json.RawMessage) error {
 		text, k := string(v), of(r)
 		k.given = true
 		if v[0] == '"' {

@@ -19,7 +19,7 @@ type message struct {
 
 var messageFields = fields.List[message]{
 	fields.Text("role", "", func(m *message) *string { return &m.Role }),
-	fields.New("content", "a string", "none, where an assistant thinks or calls tools", func(m *message, v json.RawMessage) error {
+	fields.New("content", "a string", "none, if an assistant thinks or calls tools", func(m *message, v json.RawMessage) error {
 		m.hasContent = true
 		return fields.ReadText(v, &m.Content)
 	}),

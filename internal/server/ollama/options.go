@@ -79,7 +79,7 @@ var optionsFields = fields.List[options]{
 	fields.New("penalize_newline", "true or false; with a penalty true", "true", func(o *options, v json.RawMessage) error {
 		return fields.ReadFlag(v, &o.newlines)
 	}),
-	fields.New("num_ctx", "a whole number from 1 to the context that is loaded, of which there is room for all", "what is loaded", func(o *options, v json.RawMessage) (err error) {
+	fields.New("num_ctx", "a whole number from 1 to the loaded context", "what is loaded", func(o *options, v json.RawMessage) (err error) {
 		o.context, err = fields.ReadWhole(v, 1, math.MaxInt32)
 		return err
 	}),

@@ -13,7 +13,7 @@ type pullRequest struct {
 
 var pullFields = fields.List[pullRequest]{
 	fields.Text("model", "name", func(r *pullRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *pullRequest) *string { return &r.older }),
+	fields.Text("name", "model, its newer name", func(r *pullRequest) *string { return &r.older }),
 	fields.Flag("stream", "true", func(r *pullRequest) *bool { return &r.stream }),
 	fields.Ignored[pullRequest]("insecure"),
 	fields.Ignored[pullRequest]("username"),

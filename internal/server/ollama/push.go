@@ -13,7 +13,7 @@ type pushRequest struct {
 
 var pushFields = fields.List[pushRequest]{
 	fields.Text("model", "name", func(r *pushRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *pushRequest) *string { return &r.older }),
+	fields.Text("name", "model, its newer name", func(r *pushRequest) *string { return &r.older }),
 	fields.Flag("stream", "true", func(r *pushRequest) *bool { return &r.stream }),
 	fields.Ignored[pushRequest]("insecure"),
 	fields.Ignored[pushRequest]("username"),

@@ -36,7 +36,7 @@ var settingsFields = fields.List[settings]{
 	fields.Flag("stream", "true", func(s *settings) *bool { return &s.stream }),
 	optionsField(func(s *settings) *options { return &s.options }),
 	fields.New("format", `"json" for any object, or a JSON schema`, "free text", readFormat),
-	fields.New("think", `true, false, "low", "medium" or "high", as far as the chat template knows it`, "as much thought as the chat template has by itself", readThink),
+	fields.New("think", `true, false, "low", "medium" or "high", if the chat template supports it`, "the chat template's default", readThink),
 	keepAliveField(func(s *settings) *keepAlive { return &s.keep }),
 	fields.Flag("truncate", "false: a prompt that does not fit is an error, and with true as well", func(s *settings) *bool { return &s.truncate }),
 	fields.Only[settings]("shift", "false", "the answer ends when the context is full, and nothing is dropped from it; leave it out", "false"),

@@ -24,7 +24,7 @@ type showRequest struct {
 
 var showFields = fields.List[showRequest]{
 	fields.Text("model", "name", func(r *showRequest) *string { return &r.model }),
-	fields.Text("name", "model, which is its newer name", func(r *showRequest) *string { return &r.older }),
+	fields.Text("name", "model, its newer name", func(r *showRequest) *string { return &r.older }),
 	fields.Flag("verbose", "false: arrays of the metadata and the tensors are left out", func(r *showRequest) *bool { return &r.verbose }),
 	fields.Only[showRequest]("system", `""`, "it shows the model as it is", `""`),
 	fields.Only[showRequest]("template", `""`, "it shows the model as it is", `""`),

@@ -55,7 +55,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 		r.choice, err = readFunctionCall(v)
 		return err
 	}),
-	fields.New("reasoning_effort", effortTakes, "as much thought as the chat template has by itself", func(r *chatRequest, v json.RawMessage) error {
+	fields.New("reasoning_effort", effortTakes, "the chat template's default", func(r *chatRequest, v json.RawMessage) error {
 		return readEffort(v, &r.chat.Effort)
 	}),
 	fields.Optional("thinking_token_budget", "no bound", 0, math.MaxInt32, func(r *chatRequest) **int { return &r.chat.ThinkingTokens }),
@@ -77,7 +77,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	fields.Refused[chatRequest]("web_search_options", "the model sees its messages alone"),
 }, fields.Within(func(r *chatRequest) *Continuation { return &r.continuation }, ContinuationFields))
 
-const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", as far as the chat template knows it`
+const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", if the chat template supports it`
 
 // readEffort reads a reasoning effort.
 func readEffort(v json.RawMessage, to *string) error {

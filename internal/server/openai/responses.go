@@ -81,7 +81,7 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 	fields.New("text", "an object", "free text", func(r *responsesRequest, v json.RawMessage) error {
 		return responseTextFields.Decode(r, v, "text")
 	}),
-	fields.New("reasoning", "an object", "as the chat template has it by itself", func(r *responsesRequest, v json.RawMessage) error {
+	fields.New("reasoning", "an object", "the chat template's default", func(r *responsesRequest, v json.RawMessage) error {
 		return reasoningFields.Decode(r, v, "reasoning")
 	}),
 	fields.New("stream_options", "an object", "none", func(_ *responsesRequest, v json.RawMessage) error {
@@ -107,7 +107,7 @@ var (
 		fields.Only[responsesRequest]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
 	}
 	reasoningFields = fields.List[responsesRequest]{
-		fields.New("effort", effortTakes, "as much thought as the chat template has by itself", func(r *responsesRequest, v json.RawMessage) error {
+		fields.New("effort", effortTakes, "the chat template's default", func(r *responsesRequest, v json.RawMessage) error {
 			return readEffort(v, &r.chat.Effort)
 		}),
 		fields.New("summary", summaryTakes, "thoughts have no summary", readSummary),

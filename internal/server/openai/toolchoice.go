@@ -32,7 +32,7 @@ type choiceObject struct {
 var namedChoiceFields = fields.List[choiceObject]{
 	fields.Text("type", "", func(c *choiceObject) *string { return &c.kind }),
 	fields.Text("name", "it is in function", func(c *choiceObject) *string { return &c.Name }),
-	fields.New("function", "an object with name", "its name stands beside type", func(c *choiceObject, v json.RawMessage) error {
+	fields.New("function", "an object with name", "its name is beside type", func(c *choiceObject, v json.RawMessage) error {
 		return calledNameFields.Decode(&c.Name, v, "function")
 	}),
 }
@@ -43,7 +43,7 @@ var calledNameFields = fields.List[string]{
 
 var allowedChoiceFields = append(fields.List[choiceObject]{
 	fields.Text("type", "", func(c *choiceObject) *string { return &c.kind }),
-	fields.New("allowed_tools", "an object with mode and tools", "they stand beside type", func(c *choiceObject, v json.RawMessage) error {
+	fields.New("allowed_tools", "an object with mode and tools", "they are beside type", func(c *choiceObject, v json.RawMessage) error {
 		return allowedFields.Decode(c, v, "allowed_tools")
 	}),
 }, allowedFields...)
