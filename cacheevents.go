@@ -6,8 +6,8 @@ import (
 )
 
 // A CacheEvent is a change of the KV cache: a page was stored or removed, or the model was closed
-// and all pages are gone. A page is identified by the tokens from the first one to its own last one,
-// and by the salt of the request, and lies in one pool (see [Metrics.Pools]). Stored pages of a
+// and all pages are gone. A page is identified by the tokens from the first one to its own last one
+// and by the salt of the request. It belongs to one pool (see [Metrics.Pools]). Stored pages of a
 // running answer may still be computed by the current step; if that fails, they are removed.
 type CacheEvent struct {
 	Change CacheChange

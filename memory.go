@@ -56,7 +56,8 @@ type StateMemory struct {
 }
 
 // Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
-// Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative and Draft; a Parallel of 0 is 1 here.
+// Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative and Draft; a
+// Parallel of 0 is 1 here.
 //
 // On the CPU a Context of 0 is the context that the model was trained for. If one answer does not
 // fit, the result is what it would take. On a GPU the result is what [Open] would take. If the

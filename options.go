@@ -128,8 +128,8 @@ const (
 	// ActivationsF32 selects float32 for all weights.
 	ActivationsF32
 	// ActivationsF8 rounds the inputs and the weights of a layer's matrices to FP8 (E4M3, with a
-	// scale for each row). Prompts and batches are faster; the outputs of a layer differ by a few
-	// per cent. It needs an NVIDIA GPU of compute capability 9.0. Weights in F32, Q4_0, Q4_1, Q5_0,
+	// scale for each row). Long prompts are faster, decoding is slower, and the outputs of a layer
+	// differ by a few per cent. It needs an NVIDIA GPU of compute capability 9.0. Weights in F32, Q4_0, Q4_1, Q5_0,
 	// Q5_1, MXFP4 and the IQ and TQ formats, experts, and the matrix of the logits are computed as
 	// with [ActivationsAuto].
 	ActivationsF8
@@ -229,7 +229,8 @@ func (o *Options) choice() backends.Choice {
 
 // use opens the devices that o allows, one after the other, until do returns nil for one. It calls
 // do with a planner of p's memory on that device, beside that of a second model, if there is one.
-// made is the context that the model was trained for. passed says why the preferred device was skipped: see [backends.List.Use].
+// made is the context that the model was trained for. passed says why the preferred device was
+// skipped: see [backends.List.Use].
 func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *draftModel, do func(*memory.Planner) error) (passed, err error) {
 	cache := o.Cache.dtype(o.Activations)
 	if o.Context > made {

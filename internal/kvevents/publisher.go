@@ -137,7 +137,7 @@ func (p *Publisher) leave(c net.Conn) {
 	_ = c.Close()
 }
 
-// The types of sockets that are taken, and of those that take them.
+// sockets maps the accepted types of clients' sockets to the types that serve them.
 var sockets = map[string]string{"SUB": "PUB", "XSUB": "PUB", "DEALER": "ROUTER", "REQ": "ROUTER"}
 
 func (p *Publisher) serve(c net.Conn) error {

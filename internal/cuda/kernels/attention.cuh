@@ -111,7 +111,7 @@ template <int D> struct Softmax {
   }
 };
 
-// partialOf locates the part of a row for segment i of those that its tile sees.
+// partialOf returns the partial result of a row for segment i, counted from its tile's first segment.
 INLINE float *partialOf(const AttentionArgs &a, int token, int head, int i) {
   return a.partial + ((s64(token) * a.heads + head) * a.maxSegments + i) * (a.dim + 2);
 }

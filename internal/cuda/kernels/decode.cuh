@@ -23,7 +23,7 @@ template <class C, int D, int H> struct DecodeShared {
   int last;
 };
 
-// A Decoding is the work of a block: the segments from to end-1 of those that a token sees, for n
+// A Decoding is the work of a block for one token: its segments from, from+1, ..., end-1, for n
 // query heads of a key/value head, at most H. If MANY is set blocks have equally many consecutive
 // segments, the last one perhaps fewer; else each has one.
 template <class C, int D, int H, bool MANY> struct Decoding {

@@ -78,7 +78,7 @@ template <class F, int NT> struct Words {
   }
 };
 
-// WordsOne does the same for one row of the input, repeated eight times. The row lies in shared
+// WordsOne does the same for one row of the input, repeated eight times. The row is in shared
 // memory in lane order: of every 32 columns, those of a lane's two steps are adjacent.
 template <class F> struct WordsOne {
   const uint4 *x;

@@ -1,4 +1,4 @@
-// matrix.cuh on the host. Shared memory lies in the first 4 GiB, since the program is not position
+// matrix.cuh on the host. Shared memory is in the first 4 GiB, since the program is not position
 // independent; copies to it are immediate.
 #pragma once
 #include "mma.cuh"
