@@ -137,6 +137,7 @@ func TestDraftsPay(t *testing.T) {
 	}{
 		{1, 0, 0, 0.97}, {64, 0, 0, 0.97}, {1, 0.7, 0, 1.5}, {1, 1, 0, 5},
 		{1, 0, step / 8, 0.97}, {1, 0, step / 50, 0.97}, {64, 0, step / 8, 0.97}, {1, 1, step, 0.97}, {1, 0.8, step / 10, 1.8}, {1, 1, step / 10, 3}, {8, 0.9, step / 10, 1.5},
+		{64, 0.8, 0, 0.97}, {16, 1, 0, 1.5}, {16, 0.7, 0, 1.1},
 	} {
 		t.Run(fmt.Sprintf("%d/right %v/%v", test.seqs, test.right, test.cost), func(t *testing.T) {
 			b := &bettor{model: &hashModel{windows: []int{0}}, right: test.right, cost: test.cost}

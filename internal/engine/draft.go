@@ -189,8 +189,11 @@ const least = 0.01
 
 // pays returns how many of the n drafted tokens of s go into a step: with that many it has the most
 // tokens in its time. It adds them to b. The first skip tokens are in flight; the draft is for what
-// follows them.
+// follows them. Without the time of a step without drafts none pays, so that the step measures it.
 func (e *Engine) pays(s *sequence, evidence, skip, n int, b *bet) int {
+	if !e.config.Drafts.Always && !e.pace.measured(b.rows) {
+		return 0
+	}
 	rate := func(right float64, drafted int) float64 {
 		return (float64(b.rows) + right) / e.pace.drafting(b.rows, drafted)
 	}
@@ -251,8 +254,7 @@ const preparedLater = 8
 func (e *Engine) depth() (n int, right float64) {
 	e.asks, e.asked = e.asks[:0], e.asked[:0]
 	rows := e.queue.decoding()
-	step := e.pace.decoding(rows)
-	if step == 0 {
+	if !e.config.Drafts.Always && !e.pace.measured(rows) {
 		return 0, 0
 	}
 	gains, most := 0., 0
@@ -266,7 +268,7 @@ func (e *Engine) depth() (n int, right float64) {
 			most = max(most, k)
 		}
 	}
-	best, drafted := float64(rows)/step, 0
+	best, drafted := float64(rows)/e.pace.drafting(rows, 0), 0
 	for i := range most {
 		for k, s := range e.asked {
 			if i < e.asks[k].N && drafted < e.drafts {

@@ -64,38 +64,51 @@ func learn(v *float64, now, part float64) {
 const quarter = 0.25
 
 // decoding returns the predicted seconds of a step of that many rows: the time of the nearest class
-// measured, preferring smaller ones.
+// measured, or 0 if none is.
 func (p *pace) decoding(rows int) float64 {
 	if rows == 0 {
 		return 0
 	}
-	at := rowClass(rows)
-	for i := at; i >= 0; i-- {
-		if p.rows[i] > 0 {
-			return p.rows[i]
-		}
-	}
-	for _, v := range p.rows[at:] {
-		if v > 0 {
-			return v
-		}
-	}
-	return 0
+	seconds, _ := p.nearest(rows)
+	return seconds
 }
 
-// drafting returns the predicted seconds of a step of that many rows and drafted tokens, or 1 if
-// nothing is known.
+// measured reports whether the time of steps of about that many rows is known.
+func (p *pace) measured(rows int) bool {
+	seconds, off := p.nearest(rows)
+	return seconds > 0 && off <= nearClass
+}
+
+// nearClass is by how many classes of rows a measured step may differ from one of about as many rows.
+const nearClass = 4
+
+// nearest returns the measured time of the class nearest to that of rows, the smaller of two, and
+// how many classes lie between.
+func (p *pace) nearest(rows int) (seconds float64, off int) {
+	at := rowClass(rows)
+	for off := range rowSizes {
+		if i := at - off; i >= 0 && p.rows[i] > 0 {
+			return p.rows[i], off
+		}
+		if i := at + off; i < rowSizes && p.rows[i] > 0 {
+			return p.rows[i], off
+		}
+	}
+	return 0, 0
+}
+
+// drafting returns the predicted seconds of a step of that many rows and drafted tokens, or a
+// multiple of them if nothing is known.
 func (p *pace) drafting(rows, drafted int) float64 {
 	return cmp.Or(p.decoding(rows), 1) * (1 + max(0, p.drafts[rowClass(rows)])*float64(drafted))
 }
 
 // drew records how long a step of that many rows and drafted tokens took.
 func (p *pace) drew(rows, drafted int, seconds float64) {
-	base := p.decoding(rows)
-	if base == 0 {
+	if !p.measured(rows) {
 		return
 	}
-	at := &p.drafts[rowClass(rows)]
+	base, at := p.decoding(rows), &p.drafts[rowClass(rows)]
 	each := (seconds/base - 1) / float64(drafted)
 	*at += (min(each, 1) - *at) * min(quarter, float64(drafted)/32)
 	// The time without drafts grows with the context.
