@@ -75,10 +75,10 @@ func (q *quantization) compressedGroup(name string, floats bool) (g compressedGr
 			if !ok {
 				q.failf(ErrFormat, name+"block_structure", "missing")
 			}
-			g.fp8 = fp8Scales{blocks: true, block: block}
+			g.fp8 = fp8Scales{blocks: true, block: block, parts: 1}
 		case "group":
 			if n := q.group(name + "group_size"); n != wholeGroup {
-				g.fp8 = fp8Scales{blocks: true, block: [2]int{1, n}}
+				g.fp8 = fp8Scales{blocks: true, block: [2]int{1, n}, parts: 1}
 			}
 		}
 		return g

@@ -137,10 +137,12 @@ func (f *File) ReleaseTensor(t *tensor.Tensor) {
 // isFloat reports whether d is a valid format for scales.
 func isFloat(d tensor.DType) bool { return d == tensor.F32 || d == tensor.F16 || d == tensor.BF16 }
 
-// floatAt returns element i of a tensor whose format isFloat accepts.
+// floatAt returns element i of a tensor whose format isFloat accepts, or of F8_E8M0.
 func floatAt(t *tensor.Tensor, i int) float32 {
 	le := binary.LittleEndian
 	switch t.DType {
+	case tensor.F8_E8M0:
+		return tensor.E8M0ToF32(t.Data[i])
 	case tensor.F16:
 		return tensor.F16ToF32(le.Uint16(t.Data[2*i:]))
 	case tensor.BF16:

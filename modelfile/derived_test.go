@@ -108,6 +108,33 @@ func TestStackedFP8(t *testing.T) {
 	}
 }
 
+// Blocks of rows may begin anew in each of as many parts of a weight's rows as config.json has
+// key/value heads.
+func TestFP8Parts(t *testing.T) {
+	const parts, rows, cols = 4, 48, 64
+	l := modeltest.LayoutOf(t, "compressed block")
+	of := map[string]any{"quant_method": "fp8", "weight_block_size": []int{32, 32}}
+	codes := &tensor.Tensor{Name: "x.weight", DType: tensor.F8_E4M3, Shape: []int{parts * rows, cols}}
+	scales := &tensor.Tensor{Name: "x.weight_scale", DType: tensor.BF16, Shape: []int{2 * parts, 2}}
+	var want []float32
+	for i := range parts {
+		pair, values := l.Store("x.weight", rows, cols, spread(uint64(i), rows*cols))
+		codes.Data, scales.Data, want = append(codes.Data, pair[0].Data...), append(scales.Data, pair[1].Data...), append(want, values...)
+	}
+	dir := t.TempDir()
+	writeQuantised(t, dir, of, codes, scales)
+	refused(t, dir, modelfile.ErrFormat, "x.weight_scale", "scales of shape [8 2]")
+	config, err := json.Marshal(map[string]any{"num_key_value_heads": parts, "quantization_config": of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeTo(t, dir, "config.json", config)
+	x, _ := opened(t, dir).Tensor("x.weight")
+	if got, err := x.Float32s(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("other values than those stored (%v)", err)
+	}
+}
+
 // Parts of weights become the weights that they encode, bit by bit, at the position of their main
 // parts. Other tensors do not change.
 func TestDerived(t *testing.T) {

@@ -26,7 +26,7 @@ func rawSafetensors(header string, n int) []byte {
 func TestSafetensorsRoundTrip(t *testing.T) {
 	plain := []tensor.DType{
 		tensor.F32, tensor.F16, tensor.BF16, tensor.F8_E4M3, tensor.F8_E5M2, tensor.F64, tensor.I8, tensor.I16, tensor.I32, tensor.I64,
-		tensor.U8, tensor.U16, tensor.U32, tensor.U64, tensor.BOOL,
+		tensor.U8, tensor.U16, tensor.U32, tensor.U64, tensor.BOOL, tensor.F8_E8M0,
 	}
 	folder := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,7 +122,7 @@ func TestSafetensorsThatLies(t *testing.T) {
 		{"no dtype", rawSafetensors(`{"w":{"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "dtype is missing"}},
 		{"no shape", rawSafetensors(`{"w":{"dtype":"U8","data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape is missing"}},
 		{"no offsets", rawSafetensors(`{"w":{"dtype":"U8","shape":[0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "data_offsets is missing"}},
-		{"dtype not read", rawSafetensors(entry("F8_E8M0", "[4]", "[0,4]"), 4), modelfile.ErrUnsupported, []string{`"w"`, "F8_E8M0"}},
+		{"dtype not read", rawSafetensors(entry("F4", "[8]", "[0,4]"), 4), modelfile.ErrUnsupported, []string{`"w"`, "F4"}},
 		{"dtype of another format", rawSafetensors(entry("Q8_0", "[32]", "[0,34]"), 34), modelfile.ErrUnsupported, []string{`"w"`, "Q8_0"}},
 		{"dtype in small letters", rawSafetensors(entry("f32", "[1]", "[0,4]"), 4), modelfile.ErrUnsupported, []string{`"w"`, "f32"}},
 		{"negative dimension", rawSafetensors(entry("U8", "[-4]", "[0,4]"), 4), modelfile.ErrFormat, []string{`"w"`, "-4"}},

@@ -62,6 +62,12 @@ func decodeF8_E5M2(dst []float32, src []byte) {
 	}
 }
 
+func decodeF8_E8M0(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = E8M0ToF32(src[i])
+	}
+}
+
 func decodeF64(dst []float32, src []byte) {
 	for i := range dst {
 		dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))

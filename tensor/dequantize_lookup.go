@@ -60,23 +60,12 @@ func dequantizeMXFP4(dst []float32, src []byte) {
 	for len(dst) > 0 {
 		b, y := (*[17]byte)(src), (*[32]float32)(dst)
 		src, dst = src[17:], dst[32:]
-		d := e8m0(b[0])
+		d := E8M0ToF32(b[0])
 		for j, q := range b[1:17] {
 			y[j] = d * e2m1Values[q&15]
 			y[j+16] = d * e2m1Values[q>>4]
 		}
 	}
-}
-
-// e8m0 returns 2^(e-127), or NaN for 255.
-func e8m0(e uint8) float32 {
-	switch e {
-	case 0: // below the normal numbers of float32
-		return 0x1p-127
-	case 255:
-		return float32(math.NaN())
-	}
-	return math.Float32frombits(uint32(e) << 23)
 }
 
 func groupsIQ4_XS(scale *[16]float32, b []byte) {

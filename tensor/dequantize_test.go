@@ -131,6 +131,7 @@ func TestDequantizePlain(t *testing.T) {
 		{tensor.U32, le.AppendUint32(nil, 0x80000000), []float32{0x1p31}},
 		{tensor.U64, le.AppendUint64(nil, 1<<63), []float32{0x1p63}},
 		{tensor.BOOL, []byte{0, 1}, []float32{0, 1}},
+		{tensor.F8_E8M0, []byte{0, 1, 127, 130, 254}, []float32{0x1p-127, 0x1p-126, 1, 8, 0x1p127}},
 	} {
 		got := make([]float32, len(test.want))
 		if err := tensor.Dequantize(test.dtype, got, test.src); err != nil {

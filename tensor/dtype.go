@@ -61,6 +61,7 @@ const (
 	U32
 	U64
 	BOOL
+	F8_E8M0 // scales: powers of two
 )
 
 // String returns the format's name as in GGUF and safetensors, for example "F32" or "Q4_K", or for

@@ -54,6 +54,7 @@ var allDTypes = []struct {
 	{tensor.U32, "U32", 1, 4},
 	{tensor.U64, "U64", 1, 8},
 	{tensor.BOOL, "BOOL", 1, 1},
+	{tensor.F8_E8M0, "F8_E8M0", 1, 1},
 }
 
 func TestDTypeTable(t *testing.T) {
@@ -86,13 +87,13 @@ func TestDTypeTable(t *testing.T) {
 
 func TestDTypeRefuses(t *testing.T) {
 	unknown := tensor.DType(len(allDTypes))
-	if got := unknown.String(); got != "DType(38)" {
+	if got := unknown.String(); got != "DType(39)" {
 		t.Errorf("unknown format is called %q", got)
 	}
 	if unknown.BlockLen() != 0 || unknown.BlockBytes() != 0 || unknown.Quantized() {
 		t.Error("an unknown format has a layout")
 	}
-	for _, name := range []string{"", "Q9_0", "F8_E8M0", "DType(38)"} {
+	for _, name := range []string{"", "Q9_0", "F8_E3M4", "DType(39)"} {
 		if d, err := tensor.ParseDType(name); !errors.Is(err, tensor.ErrDType) {
 			t.Errorf("ParseDType(%q) = %v, %v", name, d, err)
 		}

@@ -182,7 +182,7 @@ func notFinite(d DType, block []byte, values []float32) *NotFiniteError {
 		}
 		switch f.Scale {
 		case E8M0Scale:
-			return &NotFiniteError{Offset: f.Scales[0], Scale: true, Value: float64(e8m0(block[f.Scales[0]]))}
+			return &NotFiniteError{Offset: f.Scales[0], Scale: true, Value: float64(E8M0ToF32(block[f.Scales[0]]))}
 		case NibbleScale:
 			return &NotFiniteError{Offset: f.Scales[0], Scale: true, Value: float64(iq1mScale(binary.LittleEndian.Uint64(block[f.Scales[0]:])))}
 		case F32Scale:

@@ -26,6 +26,18 @@ func f8E4M3ToF32(b uint8) float32 {
 // upper half of a binary16 number, including infinities and NaNs.
 func f8E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }
 
+// E8M0ToF32 returns 2^(e-127), or NaN for 255: a scale of the OCP Microscaling Formats
+// specification, version 1.0.
+func E8M0ToF32(e uint8) float32 {
+	switch e {
+	case 0: // below the normal numbers of float32
+		return 0x1p-127
+	case 255:
+		return float32(math.NaN())
+	}
+	return math.Float32frombits(uint32(e) << 23)
+}
+
 // f8E4M3Values are the values of all 256 codes of E4M3.
 var f8E4M3Values = func() (values [256]float32) {
 	for b := range values {

@@ -176,6 +176,8 @@ var formats = [...]Format{
 	U32:  {Name: "U32", BlockLen: 1, BlockBytes: 4, GGML: -1, decode: decodeU32},
 	U64:  {Name: "U64", BlockLen: 1, BlockBytes: 8, GGML: -1, decode: decodeU64},
 	BOOL: {Name: "BOOL", BlockLen: 1, BlockBytes: 1, GGML: -1, decode: decodeBool},
+
+	F8_E8M0: {Name: "F8_E8M0", BlockLen: 1, BlockBytes: 1, GGML: -1, decode: decodeF8_E8M0},
 }
 
 func init() {
@@ -272,7 +274,7 @@ func (f *Format) Groups(scale, low *[16]float32, block []byte) {
 // have no factors.
 func (f *Format) heads(block []byte) (scale, low float32) {
 	if f.Scale == E8M0Scale {
-		scale = e8m0(block[f.Scales[0]])
+		scale = E8M0ToF32(block[f.Scales[0]])
 	} else {
 		scale = f16At(block[f.Scales[0]:])
 	}

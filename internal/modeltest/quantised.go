@@ -50,6 +50,12 @@ func Layouts() []*Layout {
 			tensor.F8_E4M3_32, fp8Blocks("_scale_inv", tensor.F32, 128, 128)},
 		{"fp8 small blocks", map[string]any{"quant_method": "fp8", "weight_block_size": []int{24, 64}},
 			tensor.F8_E4M3_32, fp8Blocks("_scale_inv", tensor.BF16, 24, 64)},
+		{"fp8 e8m0", map[string]any{"quant_method": "fp8", "fmt": "e4m3", "scale_fmt": "ue8m0", "weight_block_size": []int{32, 32}},
+			tensor.F8_E4M3_32, fp8DeepSeekV4(32, 32)},
+		{"fp4", map[string]any{"quant_method": "fp8", "fmt": "e4m3", "scale_fmt": "ue8m0", "weight_block_size": []int{128, 128}},
+			tensor.MXFP4, storeFP4(tensor.I8, tensor.F8_E8M0, ".scale")},
+		{"fp4 bytes", map[string]any{"quant_method": "fp8", "store_dtype": "mxfp4", "mxfp4_block_size": 32, "weight_block_size": []int{128, 128}},
+			tensor.MXFP4, storeFP4(tensor.U8, tensor.U8, ".weight_scale")},
 		{"fp8 static", map[string]any{"quant_method": "fp8", "activation_scheme": "static"}, tensor.F8_E4M3_32, fp8Static(nil)},
 		{"fbgemm", map[string]any{"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0},
 			tensor.F8_E4M3_32, fp8Rows(tensor.F32, true)},
@@ -112,6 +118,9 @@ func floatsOf(name string, d tensor.DType, shape []int, values []float32) *tenso
 		case tensor.BF16:
 			h := tensor.F32ToBF16(v)
 			t.Data, values[i] = le.AppendUint16(t.Data, h), tensor.BF16ToF32(h)
+		case tensor.F8_E8M0:
+			e := math.Ceil(math.Log2(max(float64(v), 0x1p-127)))
+			t.Data, values[i] = append(t.Data, byte(e+127)), float32(math.Ldexp(1, int(e)))
 		default:
 			t.Data = le.AppendUint32(t.Data, math.Float32bits(v))
 		}
@@ -173,6 +182,24 @@ func storeFP8(name string, rows, cols int, w []float32, scaleName string, d tens
 func fp8Blocks(suffix string, d tensor.DType, blockRows, blockCols int) func(string, int, int, []float32) ([]*tensor.Tensor, []float32) {
 	return func(name string, rows, cols int, w []float32) ([]*tensor.Tensor, []float32) {
 		return storeFP8(name, rows, cols, w, name+suffix, d, []int{ceil(rows, blockRows), ceil(cols, blockCols)}, blockRows, blockCols)
+	}
+}
+
+// fp8DeepSeekV4 has powers of two as scales.
+func fp8DeepSeekV4(blockRows, blockCols int) func(string, int, int, []float32) ([]*tensor.Tensor, []float32) {
+	return func(name string, rows, cols int, w []float32) ([]*tensor.Tensor, []float32) {
+		base := name[:len(name)-len(".weight")]
+		return storeFP8(name, rows, cols, w, base+".scale", tensor.F8_E8M0, []int{ceil(rows, blockRows), ceil(cols, blockCols)}, blockRows, blockCols)
+	}
+}
+
+// storeFP4 has the numbers of [storeMXFP4] in rows of bytes.
+func storeFP4(numbers, scales tensor.DType, suffix string) func(string, int, int, []float32) ([]*tensor.Tensor, []float32) {
+	return func(name string, rows, cols int, w []float32) ([]*tensor.Tensor, []float32) {
+		parts, values := storeMXFP4(name, rows, cols, w)
+		parts[0].Name, parts[0].DType, parts[0].Shape = name, numbers, []int{rows, cols / 2}
+		parts[1].Name, parts[1].DType = name[:len(name)-len(".weight")]+suffix, scales
+		return parts, values
 	}
 }
 
