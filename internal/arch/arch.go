@@ -43,6 +43,7 @@ type architecture struct {
 	ggufNames names             // names of tensors that differ from the short names
 	layouts   map[string]layout // tensors that checkpoints lay out differently from GGUF
 	keys      map[string]string // config.json's names of keys that differ from the usual ones
+	ggufKeys  map[string]string // GGUF's names, without the prefix, of keys that adapt reads by others
 	defaults  map[string]int    // transformers' values of keys that config.json lacks
 	zeros     bool              // GGUF's numbers of heads and widths by layer may be 0
 	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
@@ -115,7 +116,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: textMeta(f), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
+	c := &config{m: textMeta(f), gguf: f.Format() == modelfile.GGUF, name: name, file: f, keys: a.keys, ggufKeys: a.ggufKeys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
 	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)

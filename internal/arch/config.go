@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,11 @@ import (
 type config struct {
 	m    *modelfile.Meta
 	gguf bool
-	name string            // GGUF's prefix of the architecture's keys
+	name string // GGUF's prefix of the architecture's keys
+	file *modelfile.File
 	keys map[string]string // the architecture's own names of keys
+
+	ggufKeys map[string]string // see architecture.ggufKeys
 
 	defaults map[string]int // values of keys that config.json lacks
 	ffn      int            // see architecture.ffn
@@ -33,7 +37,7 @@ func (c *config) failf(format string, a ...any) {
 // architecture's own names take precedence over the common ones.
 func (c *config) key(key string) string {
 	if c.gguf {
-		return c.name + "." + key
+		return c.name + "." + cmp.Or(c.ggufKeys[key], key)
 	}
 	if own, ok := c.keys[key]; ok && (c.m.Type(own) != "" || c.m.Type(key) == "") {
 		return own

@@ -18,29 +18,33 @@ import (
 func init() {
 	register(architecture{
 		title: "DeepSeek-V4", about: "hyper-connections; attention to a window and to compressed rows, of which an indexer may choose; experts by the root of softplus with a bias to choose by, in the first layers by token, and shared ones",
-		hub: "DeepseekV4ForCausalLM", kind: "deepseek_v4", adapt: deepseekV4, block: deepseekV4Layer,
-		keys:     map[string]string{"intermediate_size": "moe_intermediate_size", "rope_theta": "compress_rope_theta"},
+		gguf: "deepseek4", hub: "DeepseekV4ForCausalLM", kind: "deepseek_v4", adapt: deepseekV4, block: deepseekV4Layer,
+		keys:     map[string]string{"intermediate_size": "moe_intermediate_size", "rope_theta": "compress_rope_theta", "local_rope_theta": "rope_theta"},
+		ggufKeys: deepseekV4Keys,
 		defaults: map[string]int{"head_dim": 512, "num_key_value_heads": 1, "sliding_window": 128},
 		hubNames: deepseekV4Names,
 	})
 }
 
+// deepseekV4Names are the names in DeepSeek's files, and, where they differ, in those of transformers.
 var deepseekV4Names = names{
-	"output":      "head",
-	"hc_fn":       "*hc_head.hc_fn.",
-	"hc_base":     "*hc_head.hc_base.",
-	"hc_scale":    "*hc_head.hc_scale.",
-	"attn_norm":   "*layers.#.attn_norm",
-	"ffn_norm":    "*layers.#.ffn_norm",
-	"attn_q_a":    "*layers.#.attn.wq_a",
-	"attn_q_b":    "*layers.#.attn.wq_b",
-	"attn_kv":     "*layers.#.attn.wkv",
-	"attn_out_a":  "*layers.#.attn.wo_a",
-	"attn_output": "*layers.#.attn.wo_b",
-	"attn_sinks":  "*layers.#.attn.attn_sink.",
+	"token_embd":      "*embed|*embed_tokens",
+	"output":          "head",
+	"output_hc_fn":    "*hc_head_fn.|*hc_head.hc_fn.",
+	"output_hc_base":  "*hc_head_base.|*hc_head.hc_base.",
+	"output_hc_scale": "*hc_head_scale.|*hc_head.hc_scale.",
 
-	"attn_q_a_norm": "*layers.#.attn.q_norm",
-	"attn_kv_norm":  "*layers.#.attn.norm",
+	"attn_norm":     "*layers.#.attn_norm",
+	"ffn_norm":      "*layers.#.ffn_norm",
+	"attn_q_a":      "*layers.#.attn.wq_a",
+	"attn_q_b":      "*layers.#.attn.wq_b",
+	"attn_kv":       "*layers.#.attn.wkv",
+	"attn_output_a": "*layers.#.attn.wo_a",
+	"attn_output_b": "*layers.#.attn.wo_b",
+	"attn_sinks":    "*layers.#.attn.attn_sink.",
+
+	"attn_q_a_norm":  "*layers.#.attn.q_norm",
+	"attn_kv_a_norm": "*layers.#.attn.kv_norm|*layers.#.attn.norm",
 
 	"attn_compressor_ape":  "*layers.#.attn.compressor.ape.",
 	"attn_compressor_norm": "*layers.#.attn.compressor.norm",
@@ -73,6 +77,27 @@ var deepseekV4Names = names{
 	"ffn_down_shexp":   "*layers.#.ffn.shared_experts.w2",
 }
 
+// deepseekV4Keys are the keys of GGUF. Its base of rotary positions is that of layers that see a window
+// alone.
+var deepseekV4Keys = map[string]string{
+	"sliding_window":    "attention.sliding_window",
+	"q_lora_rank":       "attention.q_lora_rank",
+	"o_groups":          "attention.output_group_count",
+	"o_lora_rank":       "attention.output_lora_rank",
+	"index_n_heads":     "attention.indexer.head_count",
+	"index_head_dim":    "attention.indexer.key_length",
+	"index_topk":        "attention.indexer.top_k",
+	"compress_ratios":   "attention.compress_ratios",
+	"hc_mult":           "hyper_connection.count",
+	"hc_sinkhorn_iters": "hyper_connection.sinkhorn_iterations",
+	"hc_eps":            "hyper_connection.epsilon",
+	"qk_rope_head_dim":  "rope.dimension_count",
+	"num_hash_layers":   "hash_layer_count",
+	"swiglu_limit":      "swiglu_clamp_exp",
+	"local_rope_theta":  "rope.freq_base",
+	"rope.freq_base":    "attention.compress_rope_freq_base",
+}
+
 // Compressed holds the numbers of compressed attention.
 type Compressed struct {
 	Rates     []int  // by layer: tokens that a compressed row is made of; 0: attention has a window alone
@@ -92,7 +117,7 @@ func deepseekV4(c *config, s *Spec) {
 		Groups: c.integer("o_groups", 8), GroupRank: c.integer("o_lora_rank", 1024),
 		Index: Indexer{Heads: c.integer("index_n_heads", 64), HeadDim: c.integer("index_head_dim", 128), Top: c.chosen("index_topk", 512)},
 	}
-	s.Compressed, s.Sinks, s.MLPBias = x, true, without
+	s.Compressed, s.Sinks, s.QKVBias, s.OutBias, s.MLPBias = x, true, without, without, without
 	for _, key := range []string{"attention_bias", "mlp_bias"} {
 		c.only(key, false)
 	}
@@ -106,18 +131,18 @@ func deepseekV4(c *config, s *Spec) {
 	s.Rope.Interleaved, s.RopeParts = true, [2]string{"compress", "main"}
 	if s.RopeBase = 160000; !c.hasAny("rope_parameters.compress.") {
 		x.Unscaled = !c.has(c.ropeKeys() + "attention_factor")
-		if s.LocalBase = 10000; c.m.Type("rope_theta") != "" {
-			s.LocalBase, _ = c.m.Float("rope_theta")
-		}
+		s.LocalBase = c.number("local_rope_theta", 10000)
+	}
+	if s.Predicting = c.first("num_nextn_predict_layers", 1); c.gguf {
+		s.predicting(c)
 	}
 	x.layers(c, s)
 	s.mixture(c, Mixture{
 		Experts: 256, ExpertFFN: 2048, ChoiceBias: required, Always: true,
 		Route:     plan.RouteAttr{Used: 6, Score: plan.SqrtSoftplus, Scale: 1.5},
-		ExpertGLU: plan.GLUAttr{Act: s.Act, Limit: c.number("swiglu_limit", 10)},
+		ExpertGLU: plan.GLUAttr{Act: s.Act, Limit: c.gateLimit()},
 	})
 	s.Route.Normalize, s.SharedFFN = true, s.ExpertFFN // as in transformers, whatever norm_topk_prob and n_shared_experts say
-	s.Predicting = c.first("num_nextn_predict_layers", 1)
 	if s.Heads%x.Groups != 0 {
 		c.failf("o_groups is %d, which does not divide %d heads", x.Groups, s.Heads)
 	}
@@ -129,6 +154,26 @@ func deepseekV4(c *config, s *Spec) {
 	}
 }
 
+// gateLimit returns the limit of the experts' gates, which is the same in all layers and for the shared
+// expert.
+func (c *config) gateLimit() float64 {
+	const key, shared = "swiglu_limit", "swiglu_clamp_shexp"
+	limit, all := 0.0, []float64(nil)
+	for _, k := range []string{c.key(key), c.key(shared)} {
+		list, listed := c.m.Floats(k)
+		if all = append(all, list...); !listed {
+			continue
+		}
+		if limit = all[0]; slices.ContainsFunc(all, func(v float64) bool { return v != limit || !positive(v) }) {
+			c.failf("%s and %s: limits of %v; supported is one positive limit for all layers", c.key(key), c.key(shared), slices.Compact(all))
+		}
+	}
+	if len(all) > 0 {
+		return limit
+	}
+	return c.number(key, 10)
+}
+
 // layers reads the kinds of layers.
 func (x *Compressed) layers(c *config, s *Spec) {
 	const sliding, sparse, heavy = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
@@ -138,11 +183,11 @@ func (x *Compressed) layers(c *config, s *Spec) {
 	}
 	n := min(s.Layers, maxLayers)
 	kinds, ok := c.m.Strings("layer_types")
-	if ratios, listed := c.m.Ints("compress_ratios"); !ok && listed {
+	if ratios, listed := c.m.Ints(c.key("compress_ratios")); !ok && listed {
 		for _, r := range ratios {
 			kind, known := map[int64]string{0: sliding, 4: sparse, 128: heavy}[r]
 			if !known {
-				c.failf("compress_ratios has %d; supported are 0, 4 and 128", r)
+				c.failf("%s has %d; supported are 0, 4 and 128", c.key("compress_ratios"), r)
 			}
 			kinds = append(kinds, kind)
 		}
@@ -198,7 +243,7 @@ func deepseekV4Layer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
 	}
 	last := s.Hyper
 	last.Last = true
-	return b.Mix(coefficients(b, s, layer{w.weights, noLayer}, "hc", last), 0, w.streams...)
+	return b.Mix(coefficients(b, s, layer{w.weights, noLayer}, "output_hc", last), 0, w.streams...)
 }
 
 // coefficients returns those of the streams' hyper-connections.
@@ -232,7 +277,7 @@ func compressedAttention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.V
 	turn.First = s.HeadDim - turn.Dims
 	from := norm(b, s, w, linear(b, w, x, "attn_q_a", l.QueryRank, without), "attn_q_a_norm", l.QueryRank)
 	q := b.Rope(b.RMSNorm(linear(b, w, from, "attn_q_b", s.Heads*s.HeadDim, without), ones(s.HeadDim), s.Eps), turn)
-	kv := b.Rope(norm(b, s, w, linear(b, w, x, "attn_kv", s.HeadDim, without), "attn_kv_norm", s.HeadDim), turn)
+	kv := b.Rope(norm(b, s, w, linear(b, w, x, "attn_kv", s.HeadDim, without), "attn_kv_a_norm", s.HeadDim), turn)
 
 	a := plan.AttentionAttr{Heads: s.Heads, KVHeads: 1, HeadDim: s.HeadDim, Window: l.Window, Scale: s.AttentionScale, Rate: rate}
 	state := b.State(plan.State{Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken, KVHeads: 1, HeadDim: s.HeadDim, Window: l.Window})
@@ -253,8 +298,8 @@ func compressedAttention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.V
 	for i := range turn.Freqs {
 		turn.Freqs[i] = -turn.Freqs[i]
 	}
-	groups := w.byHead("attn_out_a", l.Groups, l.GroupRank, s.Heads/l.Groups*s.HeadDim)
-	return linear(b, w, b.HeadLinear(b.Rope(y, turn), groups), "attn_output", s.Hidden, without)
+	groups := w.byHead("attn_output_a", l.Groups, l.GroupRank, s.Heads/l.Groups*s.HeadDim)
+	return linear(b, w, b.HeadLinear(b.Rope(y, turn), groups), "attn_output_b", s.Hidden, without)
 }
 
 // compressed returns rows of dim elements, each made of several tokens and turned by the position of

@@ -57,6 +57,9 @@ func TestDeepSeekV4Errors(t *testing.T) {
 		{"heads", set("num_key_value_heads", 2), arch.ErrConfig, "num_key_value_heads is 2; supported is 1"},
 		{"biases", set("attention_bias", true), arch.ErrConfig, "attention_bias is true; supported is false"},
 		{"index", set("index_head_dim", 1), arch.ErrConfig, "heads of the indexer have 1 elements, of which 2 are rotated"},
+		{"limits", goldenModel(t, "deepseek-v4-gguf").with(map[string]any{"swiglu_clamp_exp": []float64{10, 7, 10}}, nil), arch.ErrConfig, "limits of [10 7 10]; supported is one positive limit"},
+		{"limits of the shared expert", goldenModel(t, "deepseek-v4-gguf").with(map[string]any{"swiglu_clamp_shexp": []float64{7, 7, 7}}, nil), arch.ErrConfig, "deepseek4.swiglu_clamp_shexp: limits of [10 7]"},
+		{"ratios in GGUF", goldenModel(t, "deepseek-v4-gguf").with(map[string]any{"attention.compress_ratios": []int32{0, 8, 0}}, nil), arch.ErrConfig, "deepseek4.attention.compress_ratios has 8"},
 		{"table", m.with(map[string]any{"n_routed_experts": 3}, map[string][]int{"model.layers.#.ffn.gate.weight": {3, 16}}), arch.ErrTensor, "tid2eid has expert 3 for token 1, want 0 to 2"},
 	})
 }

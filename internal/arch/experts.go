@@ -61,7 +61,7 @@ func (s *Spec) mixture(c *config, m Mixture) {
 }
 
 // scores are the router's scores by their numbers in GGUF, from 1 on.
-var scores = []plan.Score{plan.SoftmaxAll, plan.SigmoidEach, plan.SoftmaxChosen}
+var scores = []plan.Score{plan.SoftmaxAll, plan.SigmoidEach, plan.SoftmaxChosen, plan.SqrtSoftplus}
 
 func (m *Mixture) readGGUF(c *config, s *Spec) {
 	r := &m.Route
@@ -73,7 +73,7 @@ func (m *Mixture) readGGUF(c *config, s *Spec) {
 	}
 	m.SharedFFN = c.first("expert_shared_feed_forward_length", m.SharedFFN)
 	if n := c.first("expert_gating_func", 0); n > len(scores) {
-		c.failf("%s is %d; the nearest known are 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen)", c.key("expert_gating_func"), n)
+		c.failf("%s is %d; the nearest known are 1 (softmax), 2 (sigmoid), 3 (softmax of the chosen) and 4 (root of softplus)", c.key("expert_gating_func"), n)
 	} else if n > 0 {
 		r.Score = scores[n-1]
 	}

@@ -361,7 +361,7 @@ func TestExpertErrors(t *testing.T) {
 		{"experts of another width", gguf("expert_feed_forward_length", 16), arch.ErrTensor, "blk.0.ffn_gate_exps.weight has shape [4 32 64], want [4 16 64]"},
 		{"no number of experts", gguf("expert_count", 0), arch.ErrConfig, "expert_count is 0"},
 		{"more experts for a token than there are", gguf("expert_used_count", 5), arch.ErrConfig, "5 experts for each token, of 4"},
-		{"a router's kind that has no name", gguf("expert_gating_func", 4), arch.ErrConfig, "expert_gating_func is 4; the nearest known are 1 (softmax)"},
+		{"a router's kind that has no name", gguf("expert_gating_func", 5), arch.ErrConfig, "expert_gating_func is 5; the nearest known are 1 (softmax)"},
 		{"an unknown kind of router", hub("scoring_func", "softmin"), arch.ErrConfig, `scoring_func is "softmin"; the nearest known are "softmax", "sigmoid"`},
 		{"groups that do not divide the experts", hub("n_group", 3), arch.ErrConfig, "from 0 of 3 groups"},
 		{"experts in an architecture without any", gguf("general.architecture", "qwen3"), arch.ErrConfig, "expert_count"},

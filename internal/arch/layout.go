@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/realizar/realizar/tensor"
@@ -56,6 +57,37 @@ func grouped(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 		}
 	}
 	return reordered(t, blocks, s.HeadDim)
+}
+
+// sharded converts a fused weight of queries, keys and values that is stored as shards for as many
+// devices as the model has key/value heads, where layers may have a multiple of them: the queries, the
+// keys and the values of the first shard, those of the second. The result is like that of [grouped].
+func sharded(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
+	shards, value := s.KVHeads, cmp.Or(s.ValueDim, s.HeadDim)
+	queries := s.Heads / shards * s.HeadDim
+	rows := 0
+	if len(t.Shape) == 2 {
+		rows = t.Shape[0] / shards
+	}
+	heads := (rows - queries) / (s.HeadDim + value) // for keys and values
+	if heads < 1 || t.Shape[0] != shards*(queries+heads*(s.HeadDim+value)) {
+		return nil, fmt.Errorf("%w: %s has shape %v, want %d shards of %d rows for queries and %d for each key/value head", ErrTensor, t.Name, t.Shape, shards, queries, s.HeadDim+value)
+	}
+	size := s.HeadDim // and then what divides it and value
+	for rest := value; rest > 0; {
+		size, rest = rest, size%rest
+	}
+	var blocks []int
+	from := 0
+	for _, part := range []int{queries, heads * s.HeadDim, heads * value} {
+		for shard := range shards {
+			for at := 0; at < part; at += size {
+				blocks = append(blocks, (shard*rows+from+at)/size)
+			}
+		}
+		from += part
+	}
+	return reordered(t, blocks, size)
 }
 
 // reordered returns a matrix or a vector with its blocks of size rows, or elements, in that order.

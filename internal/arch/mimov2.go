@@ -9,14 +9,20 @@ import (
 // MiMo-V2-Flash (Xiaomi, "MiMo-V2-Flash Technical Report", 2025): five of six layers have a window,
 // sinks, twice as many key/value heads and a rope base of their own. Values are narrower than keys
 // and multiplied by a constant. All layers but the first have experts, chosen as in DeepSeek-V3.
+// MiMo-V2.5 (2026) has the same layers, with queries, keys and values in one weight.
 func init() {
-	register(architecture{
-		title: "MiMo-V2-Flash", about: "values narrower than keys; windows with sinks in five of six layers, experts by sigmoid with a bias to choose by",
-		gguf: "mimo2", hub: "MiMoV2FlashForCausalLM", kind: "mimo_v2_flash", adapt: mimoV2, block: mimoV2Layer,
-		hubNames: names{"attn_sinks": "*layers.#.self_attn.attention_sink_bias."},
-		keys:     map[string]string{"rms_norm_eps": "layernorm_epsilon"},
-		defaults: map[string]int{"sliding_window": 128},
-	})
+	for _, a := range []architecture{
+		{title: "MiMo-V2-Flash", gguf: "mimo2", hub: "MiMoV2FlashForCausalLM", kind: "mimo_v2_flash"},
+		{title: "MiMo-V2.5, V2.6", hub: "MiMoV2ForCausalLM", kind: "mimo_v2"},
+	} {
+		a.about = "values narrower than keys; windows with sinks in five of six layers, experts by sigmoid with a bias to choose by"
+		a.adapt, a.block = mimoV2, mimoV2Layer
+		a.hubNames = names{"attn_sinks": "*layers.#.self_attn.attention_sink_bias."}
+		a.layouts = map[string]layout{"attn_qkv": sharded}
+		a.keys = map[string]string{"rms_norm_eps": "layernorm_epsilon"}
+		a.defaults = map[string]int{"sliding_window": 128}
+		register(a)
+	}
 }
 
 func mimoV2(c *config, s *Spec) {
@@ -25,6 +31,7 @@ func mimoV2(c *config, s *Spec) {
 		Route: plan.RouteAttr{Used: 8, Score: plan.SigmoidEach, Normalize: true, Groups: 1, GroupsUsed: 1, GroupTop: 2},
 	})
 	if c.gguf {
+		s.predicting(c)
 		s.SinksFound = true
 		s.ValueScale = c.number("attention.value_scale", 1)
 		return

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,8 +12,9 @@ import (
 // names maps the short names of tensors in formulas, which are GGUF's, to the names in a file. In a
 // name, * is the prefix of all names of a model (absent in checkpoints of a bare model), # is the
 // layer's number and @ an expert's. The suffix .weight or .bias follows; a name that ends in a full
-// stop is complete. A bias may have its own short name, which ends in .bias. Tensors with all
-// experts end in _exps, or in _exps_t if each is transposed; tensors with one expert end in _exp.
+// stop is complete. Names between bars are alternatives, of which a file has one. A bias may have its
+// own short name, which ends in .bias. Tensors with all experts end in _exps, or in _exps_t if each is
+// transposed; tensors with one expert end in _exp.
 type names map[string]string
 
 // hubNames are the names in safetensors checkpoints, unless an architecture has its own.
@@ -87,6 +89,19 @@ func (l layer) numbered(short, suffix string, expert int) string {
 	default:
 		name = "blk.#." + short
 	}
+	first := ""
+	for one := range strings.SplitSeq(name, "|") {
+		one = l.complete(short, one, suffix, expert)
+		if _, ok := l.f.Tensor(one); ok {
+			return one
+		}
+		first = cmp.Or(first, one)
+	}
+	return first
+}
+
+// complete returns the file's name of a tensor by one of its names.
+func (l layer) complete(short, name, suffix string, expert int) string {
 	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index), "@", strconv.Itoa(expert)).Replace(name)
 	if short == "output" {
 		name = l.headBase + name

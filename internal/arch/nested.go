@@ -10,8 +10,8 @@ import (
 
 // A checkpoint of a model that also reads images or sound has the configuration of its language
 // model in an object of its own, text_config, and the tensors of its other parts beside those of
-// the language model. Only the language model is used, without the heads that predict tokens beyond
-// the next one.
+// the language model; or its configuration is that of the language model, with objects for the other
+// parts. Only the language model is used, without the heads that predict tokens beyond the next one.
 
 // textMeta returns the metadata of f's language model.
 func textMeta(f *modelfile.File) *modelfile.Meta {
@@ -42,7 +42,7 @@ var textBases = []struct{ base, head string }{{"model.language_model.", ""}, {"l
 
 // towers are the prefixes of the tensors of other parts, after "model." if they have it.
 var towers = []string{
-	"vision_tower.", "vision_model.", "visual.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector.", "mm_projector.",
+	"vision_tower.", "vision_model.", "visual.", "audio_tower.", "audio_encoder.", "speech_embeddings.", "embed_vision.", "embed_audio.", "multi_modal_projector.", "mm_projector.",
 }
 
 // furtherHeads are the prefixes of the tensors that predict tokens beyond the next one, where checkpoints
@@ -51,7 +51,10 @@ var furtherHeads = []string{"mtp.", "mtp_"}
 
 // nested sets the prefix of the language model's tensors if the file has other parts too.
 func (w *weights) nested() {
-	if w.towers = textMeta(w.f) != w.f.Meta(); !w.towers {
+	parts := func(key string) bool {
+		return strings.HasPrefix(key, "vision_config.") || strings.HasPrefix(key, "audio_config.")
+	}
+	if w.towers = textMeta(w.f) != w.f.Meta() || slices.ContainsFunc(w.f.Meta().Keys(), parts); !w.towers {
 		return
 	}
 	has := func(prefix string) bool {

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -356,6 +357,13 @@ func (s *Spec) turnWindows() {
 func (s *Spec) predicting(c *config) {
 	if c.gguf {
 		s.Predicting = min(c.first("nextn_predict_layers", 0), s.Layers)
+		holds := func(name string) bool {
+			_, ok := c.file.Tensor(fmt.Sprintf("blk.%d.%s.weight", s.Layers-s.Predicting, name))
+			return ok
+		}
+		if holds("attn_norm") && !holds("nextn.eh_proj") {
+			s.Predicting = 0 // the file has neither the layers nor counts them
+		}
 		s.Layers -= s.Predicting
 	} else {
 		s.Predicting = c.first("num_nextn_predict_layers", 0)
