@@ -20,7 +20,7 @@ var attentionAVX2 = attentionKernels{
 	},
 	blend: func(y, x []float32, a, b float32) { blendAVX2(&y[0], &x[0], len(y), a, b) },
 	scale: func(y, x []float32, a float32) { scaleRowAVX2(&y[0], &x[0], len(y), a) },
-	halve: halve,
+	halve: halve, positives: summedPositives(positivesAVX2),
 }
 
 var attentionAVX512 = attentionKernels{
@@ -35,5 +35,5 @@ var attentionAVX512 = attentionKernels{
 	},
 	blend: func(y, x []float32, a, b float32) { blendAVX512(&y[0], &x[0], len(y), a, b) },
 	scale: func(y, x []float32, a float32) { scaleRowAVX512(&y[0], &x[0], len(y), a) },
-	halve: halve,
+	halve: halve, positives: summedPositives(positivesAVX512),
 }

@@ -2798,6 +2798,74 @@ done:
 	VZEROUPPER
 	RET
 
+// func positivesAVX2(sum *float32, score *float32, weight *float32, n int, rows int)
+// Requires: AVX, FMA3
+TEXT ·positivesAVX2(SB), NOSPLIT, $0-40
+	MOVQ   sum+0(FP), AX
+	MOVQ   score+8(FP), DX
+	MOVQ   n+24(FP), CX
+	VXORPS Y0, Y0, Y0
+
+four:
+	CMPQ    CX, $0x18
+	JLE     one
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	MOVQ    DX, BX
+	MOVQ    weight+16(FP), SI
+	MOVQ    rows+32(FP), DI
+
+row4:
+	VBROADCASTSS (SI), Y5
+	VMAXPS       (BX), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VMAXPS       32(BX), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VMAXPS       64(BX), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VMAXPS       96(BX), Y0, Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         $0x00000440, BX
+	ADDQ         $0x04, SI
+	DECQ         DI
+	JNZ          row4
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VMOVUPS      Y3, 64(AX)
+	VMOVUPS      Y4, 96(AX)
+	ADDQ         $0x00000080, AX
+	ADDQ         $0x00000080, DX
+	SUBQ         $0x00000020, CX
+	JMP          four
+
+one:
+	CMPQ    CX, $0x00
+	JLE     done
+	VMOVAPS Y0, Y1
+	MOVQ    DX, BX
+	MOVQ    weight+16(FP), SI
+	MOVQ    rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Y2
+	VMAXPS       (BX), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x00000440, BX
+	ADDQ         $0x04, SI
+	DECQ         DI
+	JNZ          row1
+	VMOVUPS      Y1, (AX)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, DX
+	SUBQ         $0x00000008, CX
+	JMP          one
+
+done:
+	VZEROUPPER
+	RET
+
 // func scoresF32AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·scoresF32AVX512(SB), NOSPLIT, $0-80
@@ -6964,6 +7032,74 @@ single:
 	ADDQ   $0x04, AX
 	DECQ   DX
 	JNZ    single
+
+done:
+	VZEROUPPER
+	RET
+
+// func positivesAVX512(sum *float32, score *float32, weight *float32, n int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·positivesAVX512(SB), NOSPLIT, $0-40
+	MOVQ   sum+0(FP), AX
+	MOVQ   score+8(FP), DX
+	MOVQ   n+24(FP), CX
+	VXORPS Z0, Z0, Z0
+
+four:
+	CMPQ    CX, $0x30
+	JLE     one
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	MOVQ    DX, BX
+	MOVQ    weight+16(FP), SI
+	MOVQ    rows+32(FP), DI
+
+row4:
+	VBROADCASTSS (SI), Z5
+	VMAXPS       (BX), Z0, Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VMAXPS       64(BX), Z0, Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VMAXPS       128(BX), Z0, Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VMAXPS       192(BX), Z0, Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         $0x00000440, BX
+	ADDQ         $0x04, SI
+	DECQ         DI
+	JNZ          row4
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, 64(AX)
+	VMOVUPS      Z3, 128(AX)
+	VMOVUPS      Z4, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000100, DX
+	SUBQ         $0x00000040, CX
+	JMP          four
+
+one:
+	CMPQ    CX, $0x00
+	JLE     done
+	VMOVAPS Z0, Z1
+	MOVQ    DX, BX
+	MOVQ    weight+16(FP), SI
+	MOVQ    rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Z2
+	VMAXPS       (BX), Z0, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         $0x00000440, BX
+	ADDQ         $0x04, SI
+	DECQ         DI
+	JNZ          row1
+	VMOVUPS      Z1, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, DX
+	SUBQ         $0x00000010, CX
+	JMP          one
 
 done:
 	VZEROUPPER

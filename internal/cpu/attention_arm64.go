@@ -19,4 +19,5 @@ var attentionNEON = attentionKernels{
 			halveNEON(&y[0], &x[0], n)
 		}
 	},
+	positives: summedPositives(positivesNEON),
 }

@@ -377,6 +377,51 @@ loop:
 	BNE  loop
 	RET
 
+// func positivesNEON(sum, score, weight *float32, n, rows int)
+TEXT ·positivesNEON(SB), NOSPLIT, $0-40
+	MOVD sum+0(FP), R0
+	MOVD score+8(FP), R1
+	MOVD weight+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+	ZERO16(9)
+
+positions:
+	ZERO16(0)
+	ZERO16(1)
+	ZERO16(2)
+	ZERO16(3)
+	MOVD R1, R5
+	MOVD R2, R6
+	MOVD R4, R7
+
+row:
+	FMOVS.P 4(R6), F8
+	LDQ(4, 5, 0)
+	LDQ(5, 5, 16)
+	LDQ(6, 5, 32)
+	LDQ(7, 5, 48)
+	FMAX4(4, 4, 9)
+	FMAX4(5, 5, 9)
+	FMAX4(6, 6, 9)
+	FMAX4(7, 7, 9)
+	FMLALANE(0, 4, 8, 0)
+	FMLALANE(1, 5, 8, 0)
+	FMLALANE(2, 6, 8, 0)
+	FMLALANE(3, 7, 8, 0)
+	ADD  $STRIDE, R5
+	SUBS $1, R7
+	BNE  row
+	STQ(0, 0, 0)
+	STQ(1, 0, 16)
+	STQ(2, 0, 32)
+	STQ(3, 0, 48)
+	ADD  $64, R0
+	ADD  $64, R1
+	SUBS $16, R3
+	BGT  positions
+	RET
+
 // func scaleRowNEON(y, x *float32, n int, a float32)
 TEXT ·scaleRowNEON(SB), NOSPLIT, $0-28
 	MOVD  y+0(FP), R0

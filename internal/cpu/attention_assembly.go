@@ -20,3 +20,7 @@ func assembled(size int, scores scoreLoop, weighted weightedLoop) cacheKernels {
 		},
 	}
 }
+
+func summedPositives(of func(sum, score, weight *float32, n, rows int)) func(sum, score, weight []float32, n int) {
+	return func(sum, score, weight []float32, n int) { of(&sum[0], &score[0], &weight[0], n, len(weight)) }
+}

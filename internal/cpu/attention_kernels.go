@@ -35,6 +35,10 @@ type attentionKernels struct {
 	scale func(y, x []float32, a float32)
 	// halve sets y to x in float16.
 	halve func(y []uint16, x []float32)
+	// positives sets sum [n] to the sum over rows, in ascending order, of max(0, score) [rows, n], with
+	// rows scoreStride apart, times the row's weight. n is rounded up to whole registers for reads and
+	// writes. NaN stays NaN.
+	positives func(sum, score, weight []float32, n int)
 }
 
 // cacheKernels are the loops over keys and values for one format of the cache.
@@ -72,6 +76,16 @@ var attentionGeneric = attentionKernels{
 			y[i] = tensor.F32ToF16(v)
 		}
 	},
+	positives: positives,
+}
+
+func positives(sum, score, weight []float32, n int) {
+	clear(sum[:n])
+	for r, w := range weight {
+		for i, s := range score[r*scoreStride:][:n] {
+			sum[i] += w * max(0, s)
+		}
+	}
 }
 
 func softWeights(score []float32, n, rows int, top, total []float32) {

@@ -158,7 +158,7 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			return
 		}
 		if a.Rate > 0 {
-			e.storeEvery(n, n.In[2], e.kv(a.Compressed), a.Rate)
+			e.storeEvery(n, n.In[2], e.kv(a.Compressed), a.Rate, nil)
 		}
 		desk := &attentionDesk{half: make([]uint16, a.HeadDim)}
 		for t, s := range e.seq {

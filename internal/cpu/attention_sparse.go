@@ -97,12 +97,13 @@ func run(list []float32) int {
 // storeRows stores the step's compressed rows, if there are any.
 func (j *attentionJob) storeRows() {
 	if j.a.Rate > 0 {
-		j.e.storeEvery(j.n, j.n.In[2], j.far, j.a.Rate)
+		j.e.storeEvery(j.n, j.n.In[2], j.far, j.a.Rate, nil)
 	}
 }
 
-// storeEvery stores the rows of v after each multiple of every tokens in pool.
-func (e *executable) storeEvery(n *plan.Node, v plan.Value, pool *kvPool, every int) {
+// storeEvery stores the rows of v after each multiple of every tokens as keys in pool. half is scratch
+// memory as in slot.store.
+func (e *executable) storeEvery(n *plan.Node, v plan.Value, pool *kvPool, every int, half []uint16) {
 	e.reach(pool.pagePool)
 	for t, s := range e.seq {
 		end := int(e.batch.Positions[t]) + 1
@@ -110,7 +111,7 @@ func (e *executable) storeEvery(n *plan.Node, v plan.Value, pool *kvPool, every 
 			continue
 		}
 		past := e.past(pool, s)
-		if at := past.slot(end/every-1, 0); !at.storeRow(e.tier.attention, e.row(v, t)) && e.overflow[s] < 0 {
+		if at := past.slot(end/every-1, 0); !at.store(e.tier.attention, e.row(v, t), nil, half) && e.overflow[s] < 0 {
 			e.overflow[s] = n.Layer
 		}
 	}

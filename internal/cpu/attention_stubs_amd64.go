@@ -76,6 +76,12 @@ func blendAVX2(y *float32, x *float32, n int, a float32, b float32)
 //go:noescape
 func scaleRowAVX2(y *float32, x *float32, n int, a float32)
 
+// positivesAVX2 sets sum [n] to the sum over rows, in ascending order, of the positive part of score [rows, n] times weight [rows].
+// n is rounded up to whole registers, in what is read and written. NaN stays NaN.
+//
+//go:noescape
+func positivesAVX2(sum *float32, score *float32, weight *float32, n int, rows int)
+
 // scoresF32AVX512 sets score [rows, n] to the products of queries and keys.
 // q is [dim, rows], its rows qStride bytes apart, k is [dim, n], its rows stride bytes apart; sums run over dim in ascending order.
 // n is rounded up to whole registers, in what is read and written. What lies from next on is fetched ahead.
@@ -147,6 +153,12 @@ func blendAVX512(y *float32, x *float32, n int, a float32, b float32)
 //
 //go:noescape
 func scaleRowAVX512(y *float32, x *float32, n int, a float32)
+
+// positivesAVX512 sets sum [n] to the sum over rows, in ascending order, of the positive part of score [rows, n] times weight [rows].
+// n is rounded up to whole registers, in what is read and written. NaN stays NaN.
+//
+//go:noescape
+func positivesAVX512(sum *float32, score *float32, weight *float32, n int, rows int)
 
 // halveAVX2 sets y [n] to x as float16, rounded to the nearest, to even where two are.
 //

@@ -54,3 +54,10 @@ func scaleRowNEON(y, x *float32, n int, a float32)
 //
 //go:noescape
 func halveNEON(y *uint16, x *float32, n int)
+
+// positivesNEON sets sum [n] to the sum over rows, in ascending order, of the positive part of score
+// [rows, n] times weight [rows]. n is rounded up to a multiple of 16, in what is read and written. NaN
+// stays NaN.
+//
+//go:noescape
+func positivesNEON(sum, score, weight *float32, n, rows int)

@@ -313,6 +313,42 @@ func TestBlendAndScale(t *testing.T) {
 	})
 }
 
+func TestPositives(t *testing.T) {
+	nan := float32(math.NaN())
+	eachTier(t, func(t *testing.T, tr tier) {
+		rng := rand.New(rand.NewPCG(7, 8))
+		for _, rows := range []int{1, 2, 5, 64} {
+			score, weight := guardedFloats(t, rows*scoreStride), guardedFloats(t, rows)
+			for i := range score {
+				score[i] = float32(rng.NormFloat64())
+			}
+			for i := range weight {
+				weight[i] = float32(rng.NormFloat64())
+			}
+			for n := 1; n <= contextSegment; n += 1 + rng.IntN(5) {
+				sum := guardedFloats(t, scoreStride)
+				bad, at := rng.IntN(rows), rng.IntN(n)
+				old := score[bad*scoreStride+at]
+				score[bad*scoreStride+at] = nan
+				tr.attention.positives(sum, score, weight, n)
+				score[bad*scoreStride+at] = old
+				for p, got := range sum[:n] {
+					want, size := 0.0, 0.0
+					for r, w := range weight {
+						term := float64(w) * max(0, float64(score[r*scoreStride+p]))
+						want, size = want+term, size+math.Abs(term)
+					}
+					if p == at && got == got {
+						t.Fatalf("the sum of %d rows with NaN is %v", rows, got)
+					} else if p != at {
+						nearTo(t, func() string { return fmt.Sprintf("sum %d of %d, %d rows", p, n, rows) }, got, want, 1e-5*size)
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestHalve(t *testing.T) {
 	eachTier(t, func(t *testing.T, tr tier) {
 		rng := rand.New(rand.NewPCG(7, 8))
@@ -436,7 +472,7 @@ func (r *attentionRig) set(tokens, end int) {
 		for pos := range end {
 			for g := range pool.state.KVHeads {
 				k, v := noise[rng.IntN(len(noise)-d):], noise[rng.IntN(len(noise)-d):]
-				if pool.keysOnly() {
+				if pool.rowKeys() {
 					past.slot(pos, g).storeRow(r.tier.attention, k[:d])
 					continue
 				}

@@ -24,14 +24,15 @@ const cacheBlock = 32
 // cache, and all E4M3 numbers of an F8_E4M3 cache, see [roundHead]. The other formats have no
 // scales. The numbers of an exact state are F32 with any cache.
 //
-// A state with keys only has its keys where others have values, as rows.
+// A state with keys only has its keys where others have values, as rows; if its keys are columns, it
+// has no values.
 type kvPool struct {
 	*pagePool
 	dtype      tensor.DType
 	pageTokens int
 	rows       int // of a page
 	size       int // bytes per value, without scales
-	row        int // length of a head's row: of its value or, without values, of its key
+	row        int // length of a head's row: of its value or, if keys are rows, of its key
 
 	keyScales, values, valueScales int // offsets in a page
 }
@@ -56,7 +57,7 @@ func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
 	k.row = s.ValueDim
 	heads, scale := k.rows*s.KVHeads, 0
 	keys := heads * s.HeadDim
-	if k.keysOnly() {
+	if k.rowKeys() {
 		k.row, keys = s.HeadDim, 0
 	}
 	values := heads * k.row
@@ -74,8 +75,8 @@ func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
 	return k
 }
 
-// keysOnly reports whether the state has keys only.
-func (k *kvPool) keysOnly() bool { return k.state.ValueDim == 0 }
+// rowKeys reports whether keys are rows.
+func (k *kvPool) rowKeys() bool { return k.state.ValueDim == 0 && !k.columns }
 
 // shared returns how many numbers of a head's dim share a scale, if the cache has scales.
 func (k *kvPool) shared(dim int) int {
@@ -99,9 +100,9 @@ type slot struct {
 }
 
 // key and value return the slot's numbers, whose distance is apart, and their scales. They are the
-// same if there are only keys.
+// same if keys are rows.
 func (s slot) key() (numbers, scales []byte, apart int) {
-	if s.keysOnly() {
+	if s.rowKeys() {
 		return s.value()
 	}
 	d, n := s.state.HeadDim, s.rows
@@ -119,7 +120,7 @@ func (s slot) value() (numbers, scales []byte, apart int) {
 // finite numbers must not become infinite, while NaN and infinities stay so. half [headDim] is
 // scratch memory.
 func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bool {
-	if s.keysOnly() {
+	if s.rowKeys() {
 		return s.storeRow(kernels, k)
 	}
 	keys, keyScales, apart := s.key()
@@ -142,10 +143,10 @@ func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bo
 	default:
 		kept = roundHead(keys, words[uint16](keyScales), apart, k)
 	}
-	return s.storeRow(kernels, v) && kept
+	return (len(v) == 0 || s.storeRow(kernels, v)) && kept
 }
 
-// storeRow is like store for a row: a value or, if there are only keys, a key.
+// storeRow is like store for a row: a value or, if keys are rows, a key.
 func (s slot) storeRow(kernels *attentionKernels, x []float32) bool {
 	numbers, scales, _ := s.value()
 	switch s.dtype {

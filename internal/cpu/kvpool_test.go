@@ -16,7 +16,8 @@ import (
 func TestWidthsOfKeysAndValues(t *testing.T) {
 	const tokens = 5
 	grain := map[tensor.DType]float64{tensor.Q8_0: 0.2, tensor.F8_E4M3: 1} // of numbers up to 32
-	for _, s := range []plan.State{
+	for i, s := range []plan.State{
+		{KVHeads: 1, HeadDim: 96}, // as columns
 		{KVHeads: 2, HeadDim: 64, ValueDim: 64}, {KVHeads: 2, HeadDim: 96, ValueDim: 32}, {KVHeads: 3, HeadDim: 32, ValueDim: 64}, {KVHeads: 1, HeadDim: 96},
 		{KVHeads: 2, HeadDim: 48, ValueDim: 16},
 	} {
@@ -29,7 +30,9 @@ func TestWidthsOfKeysAndValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			k := newKVPool(newPagePool(s, 1, size, &pageMemory{}), l)
+			pages := newPagePool(s, 1, size, &pageMemory{})
+			pages.columns = i == 0
+			k := newKVPool(pages, l)
 			past := past{kvPool: k, pages: []int32{0}}
 			k.page(0)
 			value := func(kind, pos, head, i int) float32 { return float32((kind*31+pos*17+head*7+i)%64) - 31 }
@@ -55,7 +58,11 @@ func TestWidthsOfKeysAndValues(t *testing.T) {
 			})
 			each(func(pos, head int) {
 				slot := past.slot(pos, head)
-				for kind, got := range [][]float32{slot.floatKey(make([]float32, s.HeadDim)), slot.floatValue(make([]float32, s.ValueDim))} {
+				stored := [][]float32{slot.floatKey(make([]float32, s.HeadDim))}
+				if s.ValueDim > 0 {
+					stored = append(stored, slot.floatValue(make([]float32, s.ValueDim)))
+				}
+				for kind, got := range stored {
 					for i, x := range got {
 						if want := value(kind, pos, head, i); math.Abs(float64(x-want)) > grain[d] {
 							t.Fatalf("%v, %v cache: number %d of position %d, head %d is %v, want %v", s, d, i, pos, head, x, want)
@@ -69,6 +76,9 @@ func TestWidthsOfKeysAndValues(t *testing.T) {
 				scales = tokens * s.KVHeads * width / cacheBlock * 2
 			case tensor.F8_E4M3:
 				scales = tokens * s.KVHeads * 2
+			}
+			if pages.columns {
+				scales = 0 // they are before the values, of which there are none
 			}
 			if k.valueScales+scales != size {
 				t.Errorf("%v, %v cache: a page ends after %d bytes of %d", s, d, k.valueScales+scales, size)

@@ -13,10 +13,11 @@ const (
 // A pagePool is the pages of one state, or the slots of a state per sequence. A page is allocated
 // on first use: memory grows with use, up to the planned size.
 type pagePool struct {
-	state  plan.State
-	bytes  int      // size of a page
-	pages  [][]byte // nil if never used; each is pageSlack bytes longer than bytes
-	memory *pageMemory
+	state   plan.State
+	columns bool     // keys are columns though there are no values, see kvPool
+	bytes   int      // size of a page
+	pages   [][]byte // nil if never used; each is pageSlack bytes longer than bytes
+	memory  *pageMemory
 }
 
 // newPagePool returns a pool of n pages of bytes bytes.
@@ -77,6 +78,11 @@ func (e *executable) makePools() error {
 			return err
 		}
 		e.pools = append(e.pools, newPagePool(s, e.lim.Pages[s.Group], bytes, &e.pages))
+	}
+	for i := range e.p.Nodes {
+		if n := &e.p.Nodes[i]; n.Op == plan.Select {
+			e.pools[n.State].columns = true
+		}
 	}
 	e.zeros = make([]float32, largestSlot(e.p))
 	return nil

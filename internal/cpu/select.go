@@ -8,16 +8,16 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A selectJob is a compiled node of [plan.Select]. Keys are rows, multiplied eight at a time with
-// the queries of all heads of a token. A score depends on its token and its key alone; so does the
-// choice on scores.
+// A selectJob is a compiled node of [plan.Select]. The products of a token's queries with the keys of
+// a segment are those of attention, whose order of additions does not depend on the other tokens and
+// keys. So a score depends on its token and its key alone, and the choice on scores.
 type selectJob struct {
-	e         *executable
-	n         *plan.Node
-	a         plan.SelectAttr
-	pool      *kvPool
-	rowLoader rowLoader
-	space     *selectSpace
+	e      *executable
+	n      *plan.Node
+	a      plan.SelectAttr
+	pool   *kvPool
+	scores func(score, q []float32, rows, qWidth int, k *stretch, dim int)
+	space  *selectSpace
 
 	apart bool // segments of tokens are work items; else tokens are
 }
@@ -29,7 +29,7 @@ func (selection) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
 	pool := e.kv(n.State)
 	j := &selectJob{
-		e: e, n: n, a: n.Attr.(plan.SelectAttr), pool: pool, rowLoader: e.tier.rowLoader(pool.dtype),
+		e: e, n: n, a: n.Attr.(plan.SelectAttr), pool: pool, scores: e.tier.attention.caches[pool.dtype].scores,
 		space: e.space(selectWork).(*selectSpace),
 	}
 	tokens := func() int { return len(e.ids) }
@@ -65,7 +65,7 @@ func (selection) moved(e *executable, n *plan.Node) int {
 // begin stores the step's keys and decides whether segments are work items: if there is a row of
 // scores for each token.
 func (j *selectJob) begin() {
-	j.e.storeEvery(j.n, j.n.In[1], j.pool, max(1, j.a.Every))
+	j.e.storeEvery(j.n, j.n.In[1], j.pool, max(1, j.a.Every), j.space.half)
 	b := j.e.batch
 	j.apart = len(b.Tokens) <= len(j.space.rows)
 	if !j.apart {
@@ -75,6 +75,25 @@ func (j *selectJob) begin() {
 		j.space.first[t+1] = j.space.first[t]
 		if seen := j.a.Seen(int(pos)); seen > j.a.Top {
 			j.space.first[t+1] += int32((seen + contextSegment - 1) / contextSegment)
+			j.queries(j.space.queries[t], t)
+		}
+	}
+}
+
+// queries writes the queries of token t to q, transposed: column h is that of head h.
+func (j *selectJob) queries(q []float32, t int) {
+	row, dim, heads := j.e.row(j.n.In[0], t), j.a.HeadDim, j.a.Heads
+	h := 0
+	for ; h+4 <= heads; h += 4 {
+		a, b, c, e := row[h*dim:][:dim], row[(h+1)*dim:][:dim], row[(h+2)*dim:][:dim], row[(h+3)*dim:][:dim]
+		for i := range a {
+			to := q[i*heads+h:][:4]
+			to[0], to[1], to[2], to[3] = a[i], b[i], c[i], e[i]
+		}
+	}
+	for ; h < heads; h++ {
+		for i, v := range row[h*dim:][:dim] {
+			q[i*heads+h] = v
 		}
 	}
 }
@@ -83,10 +102,13 @@ func (j *selectJob) begin() {
 func (j *selectJob) tokensOrSegments(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	if !j.apart {
+		row, q := j.space.rows[worker], j.space.queries[worker]
 		for t := lo; t < hi; t++ {
-			row := j.space.rows[worker]
 			if seen := j.a.Seen(int(j.e.batch.Positions[t])); seen > j.a.Top {
-				j.score(d, row, t, 0, seen)
+				j.queries(q, t)
+				for begin := 0; begin < seen; begin += contextSegment {
+					j.segment(d, row, q, t, begin, min(begin+contextSegment, seen))
+				}
 			}
 			j.finish(t, row)
 		}
@@ -98,33 +120,20 @@ func (j *selectJob) tokensOrSegments(worker, lo, hi int) {
 			t++
 		}
 		begin := (i - int(j.space.first[t])) * contextSegment
-		j.score(d, j.space.rows[t], t, begin, min(begin+contextSegment, j.a.Seen(int(j.e.batch.Positions[t]))))
+		j.segment(d, j.space.rows[t], j.space.queries[t], t, begin, min(begin+contextSegment, j.a.Seen(int(j.e.batch.Positions[t]))))
 	}
 }
 
-// score sets row[lo:hi] to the scores of these positions for token t.
-func (j *selectJob) score(d *selectDesk, row []float32, t, lo, hi int) {
-	past, dim := j.e.past(j.pool, j.e.seq[t]), j.a.HeadDim
-	q, weights := j.e.row(j.n.In[0], t), j.e.row(j.n.In[2], t)
-	for p := lo; p < hi; p += dotRows {
-		keys := min(dotRows, hi-p)
-		for i := range keys {
-			d.at.values(&past, 0, p+i, p+i+1)
-			j.rowLoader(d.keys[i*dim:][:dim], &d.at, 0, d.block)
-		}
-		var sums [dotRows]float32
-		for h := 0; h < j.a.Heads; h += dotTokens {
-			heads := min(dotTokens, j.a.Heads-h)
-			j.e.tier.dots(d.dots, d.keys, q[h*dim:], dim, dim, heads)
-			for i, w := range weights[h : h+heads] {
-				products := d.dots[i*dotRows:][:dotRows]
-				for k := range sums {
-					sums[k] += w * max(0, products[k])
-				}
-			}
-		}
-		copy(row[p:p+keys], sums[:])
+// segment sets row[lo:hi], which is in one segment, to the scores of these positions for token t with
+// queries q.
+func (j *selectJob) segment(d *selectDesk, row, q []float32, t, lo, hi int) {
+	past := j.e.past(j.pool, j.e.seq[t])
+	for at := lo; at < hi; at += d.at.n {
+		d.at.keys(&past, 0, at, hi)
+		j.scores(d.products[at-lo:], q, j.a.Heads, j.a.Heads, &d.at, j.a.HeadDim)
 	}
+	j.e.tier.attention.positives(d.sums, d.products, j.e.row(j.n.In[2], t), hi-lo)
+	copy(row[lo:hi], d.sums)
 }
 
 // finish writes the choice for token t by its scores, which are not read if it attends to all.
@@ -194,47 +203,52 @@ func ordered(x float32) uint32 {
 
 // A selectSpace is the scratch memory of [plan.Select], shared by all nodes of a program.
 type selectSpace struct {
-	desks []selectDesk // by worker
-	rows  [][]float32  // by worker, or by token if there are no more: scores by position
-	first []int32      // by token: its first segment among those of the step, and the end
+	desks   []selectDesk // by worker
+	rows    [][]float32  // by worker, or by token if there are no more: scores by position
+	queries [][]float32  // likewise: [HeadDim, Heads]
+	first   []int32      // by token: its first segment among those of the step, and the end
+	half    []uint16     // [HeadDim]
 }
 
 // A selectDesk is the scratch memory of one worker.
 type selectDesk struct {
-	keys  []float32 // [dotRows, HeadDim]
-	dots  []float32 // [dotTokens, dotRows]
-	block []byte    // a key in the format of a file
-	at    stretch
+	products []float32 // [Heads, scoreStride]
+	sums     []float32 // [scoreStride]
+	at       stretch
 }
 
 // selectWork is the space of a program's nodes of [plan.Select].
 var selectWork = &space{
 	bytes: func(b *Backend, p *plan.Program, lim *plan.Limits) int {
-		dim, positions := selectRoom(p, lim)
-		return b.threads * (4*(dotRows*dim+dotTokens*dotRows+positions+1) + blockBytes(dim))
+		z := selectRoom(p, lim)
+		return b.threads*4*(z.positions+1+z.queries+(z.heads+1)*scoreStride) + 2*z.dim
 	},
 	make: func(e *executable) any {
-		dim, positions := selectRoom(e.p, &e.lim)
-		s := &selectSpace{first: make([]int32, len(e.desks)+1)}
+		z := selectRoom(e.p, &e.lim)
+		s := &selectSpace{first: make([]int32, len(e.desks)+1), half: make([]uint16, z.dim)}
 		for range e.desks {
-			s.rows = append(s.rows, make([]float32, positions))
-			s.desks = append(s.desks, selectDesk{
-				keys: make([]float32, dotRows*dim), dots: make([]float32, dotTokens*dotRows), block: make([]byte, blockBytes(dim)),
-			})
+			s.rows = append(s.rows, make([]float32, z.positions))
+			s.queries = append(s.queries, make([]float32, z.queries))
+			s.desks = append(s.desks, selectDesk{products: make([]float32, z.heads*scoreStride), sums: make([]float32, scoreStride)})
 		}
 		return s
 	},
 }
 
-// selectRoom returns the longest key, and the number of positions of a sequence that keeps all.
-func selectRoom(p *plan.Program, lim *plan.Limits) (dim, positions int) {
+// selectSizes are the sizes of a selectSpace.
+type selectSizes struct {
+	heads, dim, queries int // the most of a node
+	positions           int // of a sequence that keeps all
+}
+
+func selectRoom(p *plan.Program, lim *plan.Limits) (z selectSizes) {
 	for i := range p.Nodes {
 		if a, ok := p.Nodes[i].Attr.(plan.SelectAttr); ok {
-			dim = max(dim, a.HeadDim)
-			positions = max(positions, lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/max(1, a.Every))
+			z.heads, z.dim, z.queries = max(z.heads, a.Heads), max(z.dim, a.HeadDim), max(z.queries, a.Heads*a.HeadDim)
+			z.positions = max(z.positions, lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/max(1, a.Every))
 		}
 	}
-	return dim, positions
+	return z
 }
 
 // reference scores and sorts. A correct executor may choose others where scores are close; then
@@ -242,7 +256,7 @@ func selectRoom(p *plan.Program, lim *plan.Limits) (dim, positions int) {
 func (selection) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a, pool := n.Attr.(plan.SelectAttr), e.kv(n.State)
 	return []kernel{
-		one(func() { e.storeEvery(n, n.In[1], pool, max(1, a.Every)) }),
+		one(func() { e.storeEvery(n, n.In[1], pool, max(1, a.Every), make([]uint16, a.HeadDim)) }),
 		{size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
 			key := make([]float32, a.HeadDim)
 			for t := lo; t < hi; t++ {

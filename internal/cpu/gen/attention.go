@@ -79,6 +79,7 @@ func attention() {
 		softWeights(m)
 		blend(m)
 		scaleRow(m)
+		positives(m)
 	}
 	halve()
 }
@@ -563,6 +564,60 @@ func halve() {
 	ADDQ(operand.U8(2), y)
 	DECQ(n)
 	JNZ(operand.LabelRef("single"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+func positives(m *isa) {
+	name := "positives" + m.suffix
+	TEXT(name, NOSPLIT, "func(sum, score, weight *float32, n, rows int)")
+	Pragma("noescape")
+	Doc(name+" sets sum [n] to the sum over rows, in ascending order, of the positive part of score [rows, n] times weight [rows].",
+		"n is rounded up to whole registers, in what is read and written. NaN stays NaN.")
+	sum, left := Load(Param("sum"), GP64()), GP64()
+	score := Load(Param("score"), GP64())
+	Load(Param("n"), left)
+	zero := m.zero()
+	block := func(vectors int, again string) {
+		acc := make([]reg.VecVirtual, vectors)
+		for i := range acc {
+			acc[i] = m.vec()
+			VMOVAPS(zero, acc[i])
+		}
+		at, weight, rows := GP64(), GP64(), GP64()
+		MOVQ(score, at)
+		Load(Param("weight"), weight)
+		Load(Param("rows"), rows)
+		loop := fmt.Sprintf("row%d", vectors)
+		Label(loop)
+		w := m.vec()
+		VBROADCASTSS(operand.Mem{Base: weight}, w)
+		for i, a := range acc {
+			v := m.vec()
+			VMAXPS(operand.Mem{Base: at, Disp: 4 * m.lanes * i}, zero, v) // of NaN it is the operand in memory
+			VFMADD231PS(v, w, a)
+		}
+		ADDQ(operand.U32(4*scoreStride), at)
+		ADDQ(operand.U8(4), weight)
+		DECQ(rows)
+		JNZ(operand.LabelRef(loop))
+		for i, a := range acc {
+			VMOVUPS(a, operand.Mem{Base: sum, Disp: 4 * m.lanes * i})
+		}
+		ADDQ(operand.U32(4*m.lanes*vectors), sum)
+		ADDQ(operand.U32(4*m.lanes*vectors), score)
+		SUBQ(operand.U32(m.lanes*vectors), left)
+		JMP(operand.LabelRef(again))
+	}
+	Label("four")
+	CMPQ(left, operand.U8(3*m.lanes))
+	JLE(operand.LabelRef("one"))
+	block(4, "four")
+	Label("one")
+	CMPQ(left, operand.U8(0))
+	JLE(operand.LabelRef("done"))
+	block(1, "one")
 	Label("done")
 	VZEROUPPER()
 	RET()
