@@ -43,15 +43,16 @@ func (o *Options) cacheEvents(p *plan.Program) func(*engine.CacheEvent) {
 	if o.CacheEvents == nil {
 		return nil
 	}
-	return func(e *engine.CacheEvent) {
-		if e.Kind == engine.PagesCleared {
-			o.CacheEvents(CacheEvent{Change: CacheCleared})
-			return
-		}
-		g := p.Groups[e.Group]
-		o.CacheEvents(CacheEvent{
-			Change: CacheChange(e.Kind), Hash: e.Hash, Parent: e.Parent, Tokens: e.Tokens, Salt: e.Salt, Host: e.Host,
-			Pool: e.Group, Pools: len(p.Groups), Window: g.Window, Chunk: g.Chunk, Recurrent: g.Kind == plan.PerSequence,
-		})
+	return func(e *engine.CacheEvent) { o.CacheEvents(cacheEvent(p, e)) }
+}
+
+func cacheEvent(p *plan.Program, e *engine.CacheEvent) CacheEvent {
+	if e.Kind == engine.PagesCleared {
+		return CacheEvent{Change: CacheCleared}
+	}
+	g := p.Groups[e.Group]
+	return CacheEvent{
+		Change: CacheChange(e.Kind), Hash: e.Hash, Parent: e.Parent, Tokens: e.Tokens, Salt: e.Salt, Host: e.Host,
+		Pool: e.Group, Pools: len(p.Groups), Window: g.Window, Chunk: g.Chunk, Recurrent: g.Kind == plan.PerSequence,
 	}
 }

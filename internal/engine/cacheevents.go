@@ -45,6 +45,25 @@ func (n *node) event(kind CacheChange, g int, host bool) *CacheEvent {
 	return c
 }
 
+// Cached calls see with an event for each cached page, as if it was stored now. Nothing is cached or
+// removed until see returns.
+func (e *Engine) Cached(see func(pages []CacheEvent)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var pages []CacheEvent
+	for n := range e.tree.all {
+		for g, at := range n.places {
+			if at.page != none {
+				pages = append(pages, *n.event(PageStored, g, false))
+			}
+			if at.host != none {
+				pages = append(pages, *n.event(PageStored, g, true))
+			}
+		}
+	}
+	see(pages)
+}
+
 // hashPage returns the hash of a page of tokens after the history with hash parent: the first 8 bytes
 // of SHA-256 over the parent's 8 bytes and 4 bytes of each token, all big-endian. It is not 0.
 func hashPage(parent uint64, tokens *[pageTokens]int32) uint64 {

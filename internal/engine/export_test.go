@@ -13,21 +13,3 @@ func (e *Engine) Rests() bool {
 	}
 	return true
 }
-
-// Cached calls see with the pages that are cached. The engine is locked.
-func (e *Engine) Cached(see func(pages []CacheEvent)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var pages []CacheEvent
-	for n := range e.tree.all {
-		for g, at := range n.places {
-			if at.page != none {
-				pages = append(pages, *n.event(PageStored, g, false))
-			}
-			if at.host != none {
-				pages = append(pages, *n.event(PageStored, g, true))
-			}
-		}
-	}
-	see(pages)
-}

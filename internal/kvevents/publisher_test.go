@@ -1,7 +1,6 @@
 package kvevents
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/kvevents/kveventstest"
 	"github.com/realizar/realizar/internal/zmtp/zmtptest"
 )
 
@@ -26,7 +26,7 @@ type cache struct {
 	rng   *rand.Rand
 	add   func(realizar.CacheEvent)
 	pages map[page]event
-	index index
+	index kveventstest.Index
 	last  uint64
 }
 
@@ -41,7 +41,7 @@ func (c *cache) change(several bool) {
 	if len(c.pages) > 0 && c.rng.IntN(3) == 0 {
 		for p, e := range c.pages { // any
 			delete(c.pages, p)
-			delete(c.index, p)
+			delete(c.index, kveventstest.Page{Hash: p.hash, Pool: p.pool, Host: p.host})
 			e.Change, e.Tokens = realizar.CacheRemoved, []int32{1}
 			c.add(e)
 			return
@@ -73,30 +73,9 @@ func (c *cache) change(several bool) {
 	kept := e
 	kept.Tokens = nil
 	c.pages[p] = kept
-	c.index[p] = c.said(&e)
+	c.index.Store(&e)
 	c.add(e)
 	clear(e.Tokens) // they are the publisher's own
-}
-
-func (c *cache) said(e *event) string {
-	var parent, salt, kind, window any
-	if e.Parent != 0 {
-		parent = e.Parent
-	}
-	if e.Salt != "" {
-		salt = []any{e.Salt}
-	}
-	if e.Pools > 1 {
-		kind = []string{"full_attention", "sliding_window", "mamba"}[e.Pool]
-	}
-	if e.Window > 0 {
-		window = e.Window
-	}
-	var tokens []any
-	for _, id := range e.Tokens {
-		tokens = append(tokens, uint64(id))
-	}
-	return describe(parent, tokens, salt, kind, window)
 }
 
 func open(t *testing.T, b bounds) *Publisher {
@@ -109,35 +88,13 @@ func open(t *testing.T, b bounds) *Publisher {
 }
 
 // receive applies the messages that a subscriber gets, up to number last of those.
-func receive(c *zmtptest.Client, x index, last uint64) error {
+func receive(c *zmtptest.Client, x kveventstest.Index, last uint64) error {
 	for {
-		frames, err := c.Receive()
-		if err != nil || len(frames) != 3 || string(frames[0]) != "kv@10.0.0.7:8080@demo" || len(frames[1]) != 8 {
-			return fmt.Errorf("a message of %d frames for %.30q: %w", len(frames), frames, err)
-		}
-		if err := x.apply(frames[2]); err != nil {
+		seq, payload, err := kveventstest.Receive(c, "kv@10.0.0.7:8080@demo")
+		if err != nil {
 			return err
 		}
-		if binary.BigEndian.Uint64(frames[1]) == last {
-			return nil
-		}
-	}
-}
-
-// replay applies the messages that a request from a number on gets.
-func replay(c *zmtptest.Client, x index, from uint64) error {
-	if err := c.Send("", string(binary.BigEndian.AppendUint64(nil, from))); err != nil {
-		return err
-	}
-	for {
-		frames, err := c.Receive()
-		if err != nil || len(frames) != 3 || len(frames[0]) != 0 || len(frames[1]) != 8 {
-			return fmt.Errorf("an answer of %d frames: %w", len(frames), err)
-		}
-		if binary.BigEndian.Uint64(frames[1]) == 1<<64-1 {
-			return nil
-		}
-		if err := x.apply(frames[2]); err != nil {
+		if err := x.Apply(payload); err != nil || seq == last {
 			return err
 		}
 	}
@@ -150,7 +107,7 @@ func TestIndexesEqualTheCache(t *testing.T) {
 	for i, b := range []bounds{defaultBounds, {messages: 3, events: 1 << 20, pending: 100}, {messages: 100, events: 70, pending: 7}, {messages: 1, events: 1, pending: 1}} {
 		p := open(t, b)
 		address := p.listener.Addr().String()
-		c := &cache{rng: rand.New(rand.NewPCG(1, uint64(i))), add: p.Add, pages: map[page]event{}, index: index{}}
+		c := &cache{rng: rand.New(rand.NewPCG(1, uint64(i))), add: p.Add, pages: map[page]event{}, index: kveventstest.Index{}}
 		dial := func(socket, peer string) *zmtptest.Client {
 			client, err := zmtptest.Dial(address, socket, peer)
 			if err != nil {
@@ -163,7 +120,7 @@ func TestIndexesEqualTheCache(t *testing.T) {
 		if err := early.Send("\x01kv@"); err != nil {
 			t.Fatal(err)
 		}
-		first, lost := index{}, index{}
+		first, lost := kveventstest.Index{}, kveventstest.Index{}
 		for round := range 20 {
 			from := p.log.end()
 			for range c.rng.IntN(300) {
@@ -181,10 +138,10 @@ func TestIndexesEqualTheCache(t *testing.T) {
 			if round == 0 {
 				from = 0
 			}
-			if err := replay(lossy, lost, from); err != nil {
+			if _, err := lost.Replay(lossy, from); err != nil {
 				t.Fatal(err)
 			}
-			late := index{}
+			late := kveventstest.Index{}
 			if round%5 == 0 {
 				sub := dial("SUB", "PUB")
 				if err := sub.Send("\x01kv@10.0.0.7:8080@"); err != nil {
@@ -196,7 +153,7 @@ func TestIndexesEqualTheCache(t *testing.T) {
 			} else {
 				late = c.index
 			}
-			for what, x := range map[string]index{"a subscriber's": first, "a late subscriber's": late, "a replay's": lost} {
+			for what, x := range map[string]kveventstest.Index{"a subscriber's": first, "a late subscriber's": late, "a replay's": lost} {
 				if !maps.Equal(x, c.index) {
 					t.Fatalf("bounds %+v, round %d: %s index has %d pages, the cache %d", b, round, what, len(x), len(c.index))
 				}
@@ -215,7 +172,7 @@ func TestIndexesEqualTheCache(t *testing.T) {
 // last message is the last event before Close.
 func TestSlowSubscriber(t *testing.T) {
 	p := open(t, bounds{messages: 50, events: 1000, pending: 100})
-	c := &cache{rng: rand.New(rand.NewPCG(2, 2)), add: p.Add, pages: map[page]event{}, index: index{}}
+	c := &cache{rng: rand.New(rand.NewPCG(2, 2)), add: p.Add, pages: map[page]event{}, index: kveventstest.Index{}}
 	slow, err := zmtptest.Dial(p.listener.Addr().String(), "SUB", "PUB")
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +185,7 @@ func TestSlowSubscriber(t *testing.T) {
 		c.change(false)
 	}
 	p.log.seal()
-	x := index{}
+	x := kveventstest.Index{}
 	if err := receive(slow, x, p.log.end()-1); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +220,7 @@ func TestTopics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := receive(other, index{}, 0); err != nil {
+	if err := receive(other, kveventstest.Index{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for i := range mostTopics + 1 {

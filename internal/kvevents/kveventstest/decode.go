@@ -1,4 +1,4 @@
-package kvevents
+package kveventstest
 
 import (
 	"encoding/binary"
@@ -66,58 +66,3 @@ func decode(b []byte) (v any, rest []byte, err error) {
 	}
 	return nil, nil, err
 }
-
-// field returns field i of an event, or nil if it is left out.
-func field(e []any, i int) any {
-	if i < len(e) {
-		return e[i]
-	}
-	return nil
-}
-
-// An index is what follows from messages: for each page what was said of it.
-type index map[page]string
-
-// apply applies the events of a message.
-func (x index) apply(payload []byte) error {
-	v, rest, err := decode(payload)
-	batch, ok := v.([]any)
-	if err != nil {
-		return err
-	}
-	if !ok || len(rest) > 0 || len(batch) != 3 {
-		return fmt.Errorf("a batch is %v, with %d bytes after it", v, len(rest))
-	}
-	for _, v := range batch[1].([]any) {
-		e := v.([]any)
-		switch e[0] {
-		case "AllBlocksCleared":
-			clear(x)
-		case "BlockRemoved":
-			for _, hash := range e[1].([]any) {
-				delete(x, pageOf(hash, field(e, 3), e[2]))
-			}
-		case "BlockStored":
-			tokens, size := e[3].([]any), int(e[4].(uint64))
-			parent := e[2]
-			for i, hash := range e[1].([]any) {
-				var salt any
-				if extra, ok := field(e, 8).([]any); ok {
-					salt = extra[i]
-				}
-				x[pageOf(hash, field(e, 9), e[6])] = describe(parent, tokens[i*size:(i+1)*size], salt, field(e, 10), field(e, 11))
-				parent = hash
-			}
-		default:
-			return fmt.Errorf("an unknown event %v", e)
-		}
-	}
-	return nil
-}
-
-func pageOf(hash, group, medium any) page {
-	n, _ := group.(uint64)
-	return page{hash.(uint64), int(n), medium == "CPU"}
-}
-
-func describe(all ...any) string { return fmt.Sprint(all...) }
