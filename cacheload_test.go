@@ -1,7 +1,6 @@
 package realizar_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,26 +97,26 @@ func (s *cacheSubscriber) replay() (err error) {
 	return err
 }
 
-// await waits until the index has exactly the given pages.
-func (s *cacheSubscriber) await(ctx context.Context, want kveventstest.Index) error {
+// await waits until the index has the page mark, and returns an error if it then has others than
+// want.
+func (s *cacheSubscriber) await(mark kveventstest.Page, want kveventstest.Index) error {
 	for {
 		s.mu.Lock()
 		if s.lose > 0 && s.err == nil {
 			s.err = s.replay()
 		}
-		equal, have, err, changed := maps.Equal(s.index, want), len(s.index), s.err, s.changed
+		have, err, changed := maps.Clone(s.index), s.err, s.changed
 		s.mu.Unlock()
 		switch {
-		case equal:
-			return nil
 		case err != nil:
 			return err
+		case have[mark] == "":
+			<-changed
+			continue
+		case !maps.Equal(have, want):
+			return fmt.Errorf("the index has %d pages, the model %d", len(have), len(want))
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("the index has %d pages, the model %d", have, len(want))
-		}
+		return nil
 	}
 }
 
@@ -148,24 +147,33 @@ func (l *cacheLoad) check(m *realizar.Model) {
 	})
 }
 
+// compare compares all indexes with want, when they have all events so far: a page that is published
+// last, and then removed, shows it.
 func (l *cacheLoad) compare(want kveventstest.Index) {
-	ctx, stop := context.WithTimeout(l.Context(), time.Minute)
-	defer stop()
+	mark := realizar.CacheEvent{Hash: uint64(l.checks + 1), Tokens: make([]int32, 32), Pools: 1}
+	l.publisher.Add(mark)
+	want.Store(&mark)
 	late, err := subscribe(l.address, 0)
 	if err != nil {
 		l.Error(err)
 		return
 	}
-	for what, s := range map[string]*cacheSubscriber{"first": l.early, "one that loses messages": l.lossy, "one that comes late": late} {
-		if err := s.await(ctx, want); err != nil {
-			l.Errorf("subscriber: %s: %v", what, err)
+	// Once the first has all messages, a replay has them too.
+	for _, s := range []struct {
+		what string
+		*cacheSubscriber
+	}{{"the first", l.early}, {"one that loses messages", l.lossy}, {"one that comes late", late}} {
+		if err := s.await(kveventstest.Page{Hash: mark.Hash}, want); err != nil {
+			l.Errorf("subscriber: %s: %v", s.what, err)
 		}
 	}
 	if err := late.close(); err != nil {
 		l.Error(err)
 	}
+	mark.Change = realizar.CacheRemoved
+	l.publisher.Add(mark)
 	l.checks++
-	l.pages = max(l.pages, len(want))
+	l.pages = max(l.pages, len(want)-1)
 }
 
 // life opens a model, checks its cache while it answers random requests, and closes it. Each client
@@ -234,7 +242,7 @@ func (l *cacheLoad) life(path string, kept *realizar.KeptCache, each int, seed u
 	if err := m.Close(); err != nil {
 		l.Fatal(err)
 	}
-	l.compare(kveventstest.Index{})
+	l.compare(kveventstest.Index{}) // all pages are gone
 	l.unloads++
 }
 
