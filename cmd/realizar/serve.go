@@ -61,7 +61,7 @@ type serveCommand struct {
 
 	LogPrompts bool `live:"yes" group:"log" help:"Include the text of requests in the log."`
 
-	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request, and the metrics once a minute, to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
 
 	kvEventFlags
 	pullFlag
@@ -202,7 +202,7 @@ func (c *serveCommand) Run(a *app) error {
 			return err
 		}
 		config.Spans = spans
-		defer flushSpans(flush)
+		defer flushOTLP(flush)
 	}
 	certificate, err := c.certificate()
 	if err != nil {
@@ -265,6 +265,13 @@ func (c *serveCommand) Run(a *app) error {
 		return err
 	}
 	defer s.Stop()
+	if c.OTLPEndpoint != "" {
+		flush, err := s.SendMetrics(a.ctx, c.OTLPEndpoint)
+		if err != nil {
+			return err
+		}
+		defer flushOTLP(flush)
+	}
 	r.server, r.loader, r.config = s, loader, config
 	stopReloading := r.start(hangups)
 	defer stopReloading()
@@ -378,9 +385,9 @@ func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size 
 // lastWords is how long clients have to read the rest of their answers when all answers have ended.
 const lastWords = 2 * time.Second
 
-// flushSpans sends the remaining spans. An unreachable collector must not keep the server from
-// ending.
-func flushSpans(flush func(context.Context) error) {
+// flushOTLP sends the remaining spans, or the metrics a last time. An unreachable collector must not
+// keep the server from ending.
+func flushOTLP(flush func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	_ = flush(ctx)

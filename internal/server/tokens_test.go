@@ -72,7 +72,7 @@ func TestRender(t *testing.T) {
 	} {
 		var rendered struct {
 			Model, Prompt      string
-			Tokens             []int32
+			Tokens             []int32 `json:"token_ids"`
 			Count, MaxModelLen int
 		}
 		r := s.post("/v1/chat/completions/render", `{"model": "small", "temperature": 0, "max_tokens": 8, `+fields+`}`)

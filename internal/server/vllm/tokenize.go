@@ -205,7 +205,7 @@ func render(x *server.Exchange) error {
 	}
 	b := jsontext.AppendString([]byte(`{"model":`), x.Name())
 	b = appendText(x, append(b, `,"prompt":`...), p.Text.String())
-	b = appendIDs(x, append(b, `,"tokens":`...), p.Tokens)
+	b = appendIDs(x, append(b, `,"token_ids":`...), p.Tokens)
 	x.WriteJSON(append(appendLength(x, append(b, ','), p.Tokens), '}'))
 	return nil
 }
