@@ -25,6 +25,9 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 		return err
 	}
 	size.Watch, size.Kept, size.Events = o.watch(), o.Kept.open(m.cacheKey(p, o, &size)), o.cacheEvents(p.Program)
+	if err := m.identify(p, o, &size); err != nil {
+		return err
+	}
 	var mapped []*tensor.Tensor // weights that steps read from the file
 	if m.draft != nil {
 		if err := m.draft.start(ctx, p, m.Vocab()); err != nil {

@@ -84,6 +84,9 @@ type Options struct {
 	// Kept keeps the pages in HostCache while the model is closed. If nil, closing the model drops
 	// them.
 	Kept *KeptCache
+	// TransferCache allows [Model.ExportCache] and [Model.ImportCache]. Open then reads all weights to
+	// compute their digest. It needs HostCache.
+	TransferCache bool
 	// CacheEvents, if not nil, is called with every change of the KV cache, in order and one at a
 	// time. The model waits for each call, so CacheEvents must not wait for the model.
 	CacheEvents func(CacheEvent)
@@ -205,6 +208,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: cache %d", ErrOptions, o.Cache)
 	case o.Profile && o.Watch == nil:
 		return fmt.Errorf("realizar: %w: Profile needs Watch, which gets the profile", ErrOptions)
+	case o.TransferCache && o.HostCache == 0:
+		return fmt.Errorf("realizar: %w: pages are transferred from and to HostCache (--kv-host); give it a size", ErrOptions)
 	case o.HostCache < 0 || o.HostCache > math.MaxInt:
 		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}

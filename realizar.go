@@ -84,6 +84,7 @@ type Model struct {
 	parallel   int           // see [Model.Parallel]
 	hostMemory int64         // see [Model.HostMemory]
 	opening    time.Duration // see [LoadTimings]
+	identity   [32]byte      // see [Model.CacheIdentity]; zeros without Options.TransferCache
 
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil

@@ -64,6 +64,7 @@ type serveCommand struct {
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request, and the metrics once a minute, to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
 
 	kvEventFlags
+	kvTransferFlags
 	pullFlag
 	jsonFlags
 	modelFlags
@@ -173,6 +174,9 @@ func (c *serveCommand) check() error {
 	if err := c.validate(c); err != nil {
 		return err
 	}
+	if err := c.validTransfer(c); err != nil {
+		return err
+	}
 	if err := c.validSpeculative(); err != nil {
 		return err
 	}
@@ -226,6 +230,14 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	if events != nil {
 		defer events.Close() //nolint:errcheck // subscribers have the last events, or are cut off
+	}
+	transfer, err := c.transfers(loader, namesOf(list), certificate, config.Logger)
+	if err != nil {
+		return err
+	}
+	if transfer != nil {
+		defer transfer.Close() //nolint:errcheck // peers that wait for pages compute them
+		config.Transfer = transfer
 	}
 	models, err := c.pool(loader, list)
 	if err != nil {

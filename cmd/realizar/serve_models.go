@@ -49,6 +49,8 @@ type modelLoader struct {
 
 	events    func(realizar.CacheEvent) // gets the events of the model named published; or nil
 	published string
+
+	transferred string // the model whose KV cache is transferred, or empty
 }
 
 // keptCaches are the KV caches of models in host memory, by name, loaded or not.
@@ -127,6 +129,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	if name == l.published {
 		p.options.CacheEvents = l.events
 	}
+	p.options.TransferCache = name != "" && name == l.transferred
 	l.plans.mu.Lock()
 	known := l.plans.names[name]
 	l.plans.mu.Unlock()

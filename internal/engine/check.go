@@ -32,9 +32,10 @@ func (e *Engine) Check() error {
 			}
 		}
 	}
+	host := c.copies()
 	for g := range e.pools {
 		c.pool("page", g, e.pools[g], c.holders[g], func(n *node) int32 { return n.places[g].page })
-		c.pool("page of the host's", g, e.host[g], make([]int32, e.host[g].size()), func(n *node) int32 { return n.places[g].host })
+		c.pool("page of the host's", g, e.host[g], host[g], func(n *node) int32 { return n.places[g].host })
 	}
 	c.tree()
 	c.masks()
@@ -134,6 +135,36 @@ func (c *checker) sequence(s *sequence) {
 			}
 		}
 	}
+}
+
+// copies counts the pages and histories of exports and imports. It returns the holders of host
+// pages.
+func (c *checker) copies() [][]int32 {
+	e := c.e
+	host := make([][]int32, len(e.host))
+	for g, p := range e.host {
+		host[g] = make([]int32, p.size())
+	}
+	for g, page := range e.scratch {
+		c.holders[g][page]++
+	}
+	for _, x := range e.exports {
+		for i := range x.held {
+			h := &x.held[i]
+			if c.uses[h.node]++; h.device != none {
+				c.holders[h.group][h.device]++
+			}
+			if h.host != none {
+				host[h.group][h.host]++
+			}
+		}
+	}
+	for _, in := range e.imports {
+		for _, a := range in.list {
+			host[a.group][a.host]++
+		}
+	}
+	return host
 }
 
 // pool checks p. tables holds the number of tables by page; of returns a node's page in p.

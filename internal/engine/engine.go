@@ -31,6 +31,7 @@ type Engine struct {
 	work    *sync.Cond // signaled when there may be something to submit, or at the end
 	masked  *sync.Cond // signaled when a constraint has returned
 	seen    *sync.Cond // signaled when a caller that may end its answer has taken a result
+	copies  *sync.Cond // signaled when steps are done that copy pages, and when callers are done with host memory
 	queue   queue
 	flights []*flight // in flight; the oldest first
 	begins  *flight   // being submitted or made to sample, or nil
@@ -57,6 +58,14 @@ type Engine struct {
 
 	pageBytes []int // by group
 
+	exports  []*Export       // that are not released
+	unsaved  []*Export       // of these, those with pages to save
+	imports  []*arrivals     // that wait or are being filled
+	scratch  []int32         // a page of each group, for a step of no sequence
+	borrowed int             // calls that read or fill host memory
+	life     context.Context // ends when the engine is closed
+	end      context.CancelFunc
+
 	matched  []*node     // see match
 	frozen   []*sequence // see cold; in the step being made
 	spans    []int       // see match
@@ -78,7 +87,8 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		checks: c.checkpoints(p),
 		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups), c.Events != nil), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
-	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	e.work, e.masked, e.seen, e.copies = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	e.life, e.end = context.WithCancel(context.Background())
 	host, err := c.hostPages(p, &e.limits)
 	if err != nil {
 		return nil, err
@@ -112,6 +122,8 @@ func (e *Engine) Context() int { return e.config.Context }
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closing.Store(true)
+	e.end()
+	e.copies.Broadcast()
 	for _, s := range slices.Concat(e.queue.active, e.queue.waiting) {
 		e.cancel(s.run, ErrClosed)
 	}
@@ -121,8 +133,11 @@ func (e *Engine) Close() error {
 	return e.failure
 }
 
-// shut frees host memory and the executable.
+// shut frees host memory and the executable, when callers are done with host memory.
 func (e *Engine) shut() error {
+	for e.borrowed > 0 {
+		e.copies.Wait()
+	}
 	if e.config.Events != nil {
 		e.config.Events(&CacheEvent{Kind: PagesCleared})
 	}

@@ -4,18 +4,11 @@ import "github.com/realizar/realizar/internal/plan"
 
 // save adds a copy of n's page of group g to host memory to step f, if host memory has room.
 func (e *Engine) save(f *flight, n *node, g int) {
-	p := e.host[g]
-	if p.available() == 0 {
-		return
-	}
-	if len(p.free) == 0 {
-		e.evictHost(p.pages[p.least()].node, g)
-	}
-	i := e.takeHost(g)
+	i := e.claimHost(g)
 	if i == none {
 		return
 	}
-	at := &n.places[g]
+	p, at := e.host[g], &n.places[g]
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.SavePage, Group: g, Page: at.page, Host: e.memory[g][i]})
 	f.saves = append(f.saves, save{n, g})
 	f.moved += e.pageBytes[g]
@@ -25,6 +18,19 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	p.let(i, 1)
 	e.event(PageStored, n, g, true)
 	e.measures.Saves++
+}
+
+// claimHost takes a page of host memory for group g. It evicts the least valuable idle page if none
+// is free, and returns none if there is none of these either.
+func (e *Engine) claimHost(g int) int32 {
+	p := e.host[g]
+	if p.available() == 0 {
+		return none
+	}
+	if len(p.free) == 0 {
+		e.evictHost(p.pages[p.least()].node, g)
+	}
+	return e.takeHost(g)
 }
 
 // evictHost removes n's idle page of group g from host memory. Of a checkpoint it removes all slots

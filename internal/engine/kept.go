@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // A Kept keeps the cache of a model from the end of one engine to the start of the next: the most
@@ -155,12 +157,8 @@ const savedInStep = 256
 
 // saveIdle saves the most recently used pages of the device, as many as fit into host memory.
 func (e *Engine) saveIdle() {
-	own, ok := e.scratchPages()
-	defer func() {
-		for g, page := range own {
-			e.pools[g].let(page, 1)
-		}
-	}()
+	ok := e.takeScratch()
+	defer e.letScratch()
 	type idle struct {
 		n *node
 		g int
@@ -189,7 +187,7 @@ func (e *Engine) saveIdle() {
 			e.save(f, m.n, m.g)
 		}
 		if len(f.saves) > 0 {
-			if ok = e.runSaves(f, own); !ok {
+			if ok = e.runSaves(f); !ok {
 				e.lost(f, nil)
 			}
 		}
@@ -202,24 +200,31 @@ func (e *Engine) saveIdle() {
 	}
 }
 
-// scratchPages takes one page of each group for runSaves, evicting idle pages if needed. It reports
+// takeScratch takes one page of each group for runSaves, evicting idle pages if needed. It reports
 // whether every group had one.
-func (e *Engine) scratchPages() (pages []int32, ok bool) {
+func (e *Engine) takeScratch() bool {
 	for g, p := range e.pools {
 		if len(p.free) == 0 {
 			if p.idle == 0 {
-				return pages, false
+				return false
 			}
 			e.losePage(p.pages[p.least()].node, g)
 		}
-		pages = append(pages, p.take())
+		e.scratch = append(e.scratch, p.take())
 	}
-	return pages, true
+	return true
+}
+
+func (e *Engine) letScratch() {
+	for g, page := range e.scratch {
+		e.pools[g].let(page, 1)
+	}
+	e.scratch = e.scratch[:0]
 }
 
 // runSaves runs f, which only saves pages, and reports whether that succeeded. A step must have a
-// token, so f runs one of no sequence, in the pages own.
-func (e *Engine) runSaves(f *flight, own []int32) bool {
+// token, so f runs one of no sequence, in the scratch pages. No other step is in flight.
+func (e *Engine) runSaves(f *flight) bool {
 	b := &f.batch
 	b.Tokens, b.Positions, b.Lengths, b.Start = append(b.Tokens, 0), append(b.Positions, 0), append(b.Lengths, 1), append(b.Start, 1)
 	if e.program.Axes[0] > 0 {
@@ -229,19 +234,31 @@ func (e *Engine) runSaves(f *flight, own []int32) bool {
 	for g, group := range e.program.Groups {
 		t := table{group: group}
 		if t.lacks(1) > 0 {
-			t.append(own[g], 1)
+			t.append(e.scratch[g], 1)
 		}
 		t.add(&b.Tables[g], 0, 1)
 	}
+	e.begins = f
+	err := e.runScratch(b)
+	if e.begins = nil; err != nil {
+		return false
+	}
+	e.steps = f.number
+	e.done = f.number
+	return true
+}
+
+// runScratch runs a step without the lock.
+func (e *Engine) runScratch(b *plan.Batch) error {
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	step, err := e.exe.Submit(b)
 	if err != nil {
-		return false
+		return err
 	}
 	defer step.Release()
 	_, err = step.Wait(context.Background())
-	return err == nil
+	return err
 }
 
 // relist makes idle page i the most recently used one of the lowest cost.

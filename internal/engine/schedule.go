@@ -30,6 +30,7 @@ func (e *Engine) schedule() {
 			e.keepCache()
 			e.failure = e.shut()
 			return
+		case e.saveAlone():
 		case !e.idle.Swap(true):
 			// Look once more: a caller that takes a result from now on wakes the scheduler.
 		default:
@@ -86,6 +87,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		for _, s := range e.frozen {
 			e.warm(f, s)
 		}
+		e.saveExports(f)
 	}
 	clear(e.frozen)
 	if len(f.parts) == 0 {
@@ -217,6 +219,7 @@ func (e *Engine) submit(f *flight) bool {
 		e.letMasks(f)
 		e.lost(f, err)
 		e.keep(f)
+		e.copies.Broadcast()
 		return false
 	}
 	f.step, f.users = step, 1
@@ -265,6 +268,7 @@ func (e *Engine) await() {
 	}
 	now := time.Now()
 	e.mu.Lock()
+	defer e.copies.Broadcast()
 	e.measures.busy(now)
 	e.flights = slices.Delete(e.flights, 0, 1)
 	e.letMasks(f)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/kvtransfer"
 )
 
 // A Delta is one piece of an answer, in no dialect. It is valid only until the next Delta.
@@ -99,6 +100,8 @@ type Result struct {
 	// Usage counts the tokens of prompts once, however many answers share them.
 	Usage   realizar.Usage
 	Timings *Timings // nil if the request asks for none
+	// Offer has the pages of the prompt, if the request asks for it and they could be held.
+	Offer *kvtransfer.Offer
 }
 
 // A collector turns the events of a request into its answers.

@@ -22,6 +22,8 @@ type Request struct {
 	Fields  ChatFields // the fields of the conversation
 	// Grammar, if not nil, constrains the answers. Chat and Prompts must not have a grammar then.
 	Grammar *Grammar
+	// Transfer, if not nil, is of the KV cache of the only prompt.
+	Transfer *KVTransfer
 }
 
 // param returns the field that an error of running r is about.
@@ -91,6 +93,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 	started := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer started()
 	defer x.stream.keepAlive(x.settings.streamKeepAlive, x.end)()
+	x.fetch(ctx, r.Transfer, &jobs[0])
 	if err := x.run(ctx, jobs, func(job int, e *realizar.Event) error {
 		started()
 		x.Server.admission.speed.tokens.Add(1)
@@ -100,6 +103,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 	}
 	x.noteUsage(c)
 	x.asked = c.result.Usage.CompletionTokens > 0 // otherwise the model need not have run
+	c.result.Offer = x.offer(ctx, r.Transfer, &jobs[0])
 	return w.End(&c.result)
 }
 

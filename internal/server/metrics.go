@@ -13,6 +13,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/kvtransfer"
 )
 
 // metrics are what GET /metrics shows: the model's metrics, under vLLM's names, which gateways in
@@ -33,9 +34,9 @@ type state struct {
 	pool        poolState
 }
 
-// newMetrics returns metrics of each model that read reports by name, and of the server's state,
-// which stands returns.
-func newMetrics(read func(each func(name string, m realizar.Metrics)), stands func() state) *metrics {
+// newMetrics returns metrics of each model that read reports by name, of the server's state, which
+// stands returns, and of a peer, or nil.
+func newMetrics(read func(each func(name string, m realizar.Metrics)), stands func() state, transfer *kvtransfer.Peer) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -48,7 +49,7 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "realizar_http_panics_total", Help: "Requests that ended in a panic of the server."}),
 	}
 	m.registry.MustRegister(
-		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, m.requests, m.seconds, m.panics,
+		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, &transferMetrics{transfer}, m.requests, m.seconds, m.panics,
 		&slowMetrics{Collector: collectors.NewGoCollector()}, &slowMetrics{Collector: collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	)
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true}) // compression costs more than the rest

@@ -19,6 +19,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/kvtransfer"
 )
 
 // A Config says how models are served.
@@ -65,6 +66,8 @@ type Config struct {
 	LogPrompts bool
 	// Spans traces each request. nil means no tracing.
 	Spans Spans
+	// Transfer moves pages of the KV cache from and to other servers. nil means that there are none.
+	Transfer *kvtransfer.Peer
 	// Page is the page for browsers. nil means none.
 	Page Page
 	// Store has the models of the machine, which clients may change. nil means that they may not.
@@ -134,7 +137,7 @@ func New(models *Models, c Config) (*Server, error) {
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.draining, s.admission.empty = make(chan struct{}), make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.metrics = newMetrics(s.modelMetrics, s.state)
+	s.metrics = newMetrics(s.modelMetrics, s.state, s.config.Transfer)
 	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
 	s.settings.Store(set)
 	s.admission.bound(c.Parallel + c.MaxQueue)

@@ -183,6 +183,9 @@ func chatCompletions(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if err := r.settleTransfer(x, 1); err != nil {
+		return err
+	}
 	w := &chatWriter{writer: newWriter(x, &r.settings, "chatcmpl-", "chat.completion.chunk", appendChatUsage), request: r}
-	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Fields: r.names, Grammar: g}, w)
+	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Fields: r.names, Grammar: g, Transfer: r.transfer}, w)
 }

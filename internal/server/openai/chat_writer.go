@@ -130,7 +130,7 @@ func (w *chatWriter) End(r *server.Result) error {
 	if w.request.promptScores != nil {
 		b = appendPromptScores(w.x, append(b, `,"prompt_logprobs":`...), r.PromptLogProbs[0], w.x.Spill)
 	}
-	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
+	w.x.WriteJSON(append(appendTimings(w.appendTransfer(b, r.Offer), r.Timings), '}'))
 	return nil
 }
 

@@ -22,18 +22,27 @@ const (
 // A completionsRequest is the body of POST /v1/completions.
 type completionsRequest struct {
 	settings
-	prompts   []realizar.Request
-	maxTokens *int
-	echo      bool
-	logProbs  *int
-	special   bool
-	bestOf    *int
-	suffix    string
+	prompts               []realizar.Request
+	maxTokens             *int
+	maxCompletion         *int // another name of maxTokens, which routers set as well
+	hasMax, hasCompletion bool
+	echo                  bool
+	logProbs              *int
+	special               bool
+	bestOf                *int
+	suffix                string
 }
 
 var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[completionsRequest]{
 	fields.New("prompt", "a string, a list of strings, a list of token ids, or a list of such lists", "", readPrompts),
-	fields.Limit("max_tokens", "16", 0, func(r *completionsRequest) **int { return &r.maxTokens }),
+	fields.Limit("max_tokens", "16", 0, func(r *completionsRequest) **int {
+		r.hasMax = true
+		return &r.maxTokens
+	}),
+	fields.Limit("max_completion_tokens", "max_tokens", 0, func(r *completionsRequest) **int {
+		r.hasCompletion = true
+		return &r.maxCompletion
+	}),
 	fields.Flag("echo", "false", func(r *completionsRequest) *bool { return &r.echo }),
 	fields.Optional("logprobs", "none", 0, maxCompletionsScores, func(r *completionsRequest) **int { return &r.logProbs }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *completionsRequest) *bool { return &r.special }),
@@ -67,6 +76,12 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 		return nil, &fields.Error{Param: "best_of", Code: "unsupported_parameter", Message: "best_of other than n is not supported: all answers are sent"}
 	case len(r.prompts)*n > maxAnswers:
 		return nil, fields.Invalid("n", "%d prompts with %d answers each are more than %d", len(r.prompts), n, maxAnswers)
+	}
+	if r.hasCompletion {
+		if r.hasMax && valueOr(r.maxTokens, -1) != valueOr(r.maxCompletion, -1) {
+			return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", valueOr(r.maxTokens, -1), valueOr(r.maxCompletion, -1))
+		}
+		r.maxTokens = r.maxCompletion
 	}
 	if r.suffix != "" {
 		if err := r.fill(x); err != nil {
@@ -125,6 +140,9 @@ func completions(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if err := r.settleTransfer(x, len(r.prompts)); err != nil {
+		return err
+	}
 	w := &completionsWriter{writer: newWriter(x, &r.settings, "cmpl-", "text_completion", appendUsage), request: r}
-	return x.Answer(&server.Request{Prompts: r.prompts, Seeded: r.seeded, Param: "prompt", Grammar: g}, w)
+	return x.Answer(&server.Request{Prompts: r.prompts, Seeded: r.seeded, Param: "prompt", Grammar: g, Transfer: r.transfer}, w)
 }

@@ -105,7 +105,7 @@ func (w *completionsWriter) End(r *server.Result) error {
 		*c = completionsChoice{}
 	}
 	b = w.usage(append(b, `],"usage":`...), &r.Usage)
-	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
+	w.x.WriteJSON(append(appendTimings(w.appendTransfer(b, r.Offer), r.Timings), '}'))
 	return nil
 }
 

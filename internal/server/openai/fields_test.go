@@ -16,6 +16,7 @@ func TestAPIFields(t *testing.T) {
 		"called function":            fieldstest.TableOf(calledFields),
 		"tool":                       fieldstest.TableOf(toolFields),
 		"function":                   fieldstest.TableOf(functionFields),
+		"kv transfer":                fieldstest.TableOf(transferFields),
 		"stream options":             fieldstest.TableOf(streamOptionsFields),
 		"structured outputs":         fieldstest.TableOf(structuredFields),
 		"text format":                fieldstest.TableOf(formatFields["text"]),

@@ -43,7 +43,7 @@ const (
 )
 
 var responsesFields = append(fields.Within(func(r *responsesRequest) *settings { return &r.settings },
-	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction", "store")), fields.List[responsesRequest]{
+	settingsFields.Without("n", "stream_options", "prompt_logprobs", "kv_transfer_params", "metadata", "prediction", "store")), fields.List[responsesRequest]{
 	fields.New("input", "a string, or a list of items", "", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.hasInput = true
 		r.chat.Messages, err = readInput(v, r.referred)

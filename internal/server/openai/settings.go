@@ -24,7 +24,8 @@ type settings struct {
 	generation   realizar.Generation
 	seeded       bool
 	priority     int
-	promptScores *int             // prompt_logprobs
+	promptScores *int // prompt_logprobs
+	transfer     *server.KVTransfer
 	forms        []server.Grammar // constraints on the answer; more than one is an error
 }
 
@@ -76,6 +77,7 @@ var settingsFields = fields.List[settings]{
 	fields.Flag("ignore_eos", "false", func(s *settings) *bool { return &s.generation.IgnoreEnd }),
 	fields.Whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(s *settings) *int { return &s.priority }),
 	fields.Text("cache_salt", "the cache is shared", func(s *settings) *string { return &s.generation.Salt }),
+	fields.New("kv_transfer_params", "an object", "the KV cache is not transferred", readTransfer),
 	fields.Optional("prompt_logprobs", "none", 0, maxTop, func(s *settings) **int { return &s.promptScores }),
 	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
