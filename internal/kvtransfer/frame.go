@@ -39,7 +39,7 @@ const (
 const (
 	wantBytes = len(offerID{}) + 4
 	giveBytes = 8
-	dataBytes = 256 << 10
+	dataBytes = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -96,10 +96,13 @@ func (c *channel) receive(k kind, parts ...[]byte) error {
 	}
 	sum := crc32.Checksum(h[:12], castagnoli)
 	for _, p := range parts {
-		if _, err := io.ReadFull(c.Conn, p); err != nil {
-			return noEOF(err)
+		for len(p) > 0 { // while what was read is still in the processor's cache
+			n, err := c.Read(p)
+			sum = crc32.Update(sum, castagnoli, p[:n])
+			if p = p[n:]; err != nil && len(p) > 0 {
+				return noEOF(err)
+			}
 		}
-		sum = crc32.Update(sum, castagnoli, p)
 	}
 	if sum != binary.BigEndian.Uint32(h[12:]) {
 		return fmt.Errorf("%w: its checksum is wrong", errFrame)

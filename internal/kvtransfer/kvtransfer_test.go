@@ -113,7 +113,7 @@ func certificate(t *testing.T) *tls.Config {
 func TestTransfer(t *testing.T) {
 	name := kvtransfer.Name{7}
 	for _, secured := range []bool{false, true} {
-		for _, sizes := range [][]int{nil, {1}, {100, 100, 100}, {256 << 10}, {256<<10 + 1, 3}, {300 << 10, 300 << 10, 1, 700 << 10}} {
+		for _, sizes := range [][]int{nil, {1}, {100, 100, 100}, {1 << 20}, {1<<20 + 1, 3}, {700 << 10, 700 << 10, 1, 2 << 20}} {
 			for _, skip := range []int{0, 1, len(sizes)} {
 				if skip > len(sizes) {
 					continue
@@ -431,8 +431,8 @@ var faults = []fault{
 // and frames of a header and a payload.
 func messages(bytes int) (sender, receiver []int) {
 	sender, receiver = []int{40, 32, 16 + 8}, []int{72, 16 + 20}
-	for ; bytes > 0; bytes -= 256 << 10 {
-		sender = append(sender, 16+min(bytes, 256<<10))
+	for ; bytes > 0; bytes -= 1 << 20 {
+		sender = append(sender, 16+min(bytes, 1<<20))
 	}
 	return append(sender, 16+32), append(receiver, 16)
 }
@@ -486,7 +486,7 @@ func proxy(t *testing.T, to string, side, message int, lengths [2][]int, at int,
 // releases the pages once.
 func TestFaults(t *testing.T) {
 	name := kvtransfer.Name{7}
-	pages := random(1000, 300<<10, 10)
+	pages := random(1000, 1200<<10, 10)
 	bytes := 0
 	for _, p := range pages {
 		bytes += len(p)
