@@ -16,8 +16,9 @@ var ErrNoRoom = errors.New("host memory has no room for the pages; a larger host
 // caller releases it.
 type Export struct {
 	engine *Engine
-	pages  int             // of tokens
-	held   []exported      // in the order of [prefix.each]
+	pages  int // of tokens
+	bytes  int
+	held   []exported      // in the order of [Engine.eachPage]
 	reads  int             // running calls of Read
 	over   bool            // it is released
 	failed error           // a page could not be saved
@@ -96,7 +97,7 @@ func (e *Engine) Export(ctx context.Context, prompt []int32, salt string) (_ *Ex
 			e.pools[g].hold(h.device)
 		}
 		h.node.uses++
-		x.held = append(x.held, h)
+		x.held, x.bytes = append(x.held, h), x.bytes+e.pageBytes[g]
 	})
 	if waits {
 		e.unsaved = append(e.unsaved, x)
@@ -239,12 +240,7 @@ func (e *Engine) saveAlone() bool {
 func (x *Export) Tokens() int { return x.pages * pageTokens }
 
 // Bytes returns the size of the pages in bytes.
-func (x *Export) Bytes() (n int) {
-	for i := range x.held {
-		n += x.engine.pageBytes[x.held[i].group]
-	}
-	return n
-}
+func (x *Export) Bytes() int { return x.bytes }
 
 // Read calls do with the pages of x that are not among the first skip tokens, in an order that all
 // engines with the same program share. They stay as they are until do returns. The context of do

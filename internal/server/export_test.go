@@ -26,7 +26,7 @@ func NewMetrics(name string, read func() realizar.Metrics, stands func() state) 
 		s, gib := stands(), pool.Need{"cpu": 1 << 30}
 		s.pool = poolState{[]pool.Status{{Spec: pool.Spec{Name: name}, State: pool.Ready, Need: gib}}, gib, gib}
 		return s
-	})
+	}, nil)
 }
 
 // State is the state of a server.

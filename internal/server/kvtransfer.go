@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/kvtransfer"
@@ -52,18 +53,29 @@ func (x *Exchange) fetchPages(ctx context.Context, t *KVTransfer, r *realizar.Re
 	})
 }
 
+// offerTime is how long an answer waits for the steps that copy its prompt's pages to host memory.
+const offerTime = 10 * time.Second
+
 // offer offers the pages of r's prompt. It returns nil if that fails: another server then computes
 // the prompt again.
 func (x *Exchange) offer(ctx context.Context, t *KVTransfer, r *realizar.Request) *kvtransfer.Offer {
 	if t == nil || !t.Offer {
 		return nil
 	}
+	ctx, done := context.WithTimeout(ctx, offerTime)
+	defer done()
 	m, prompt := x.Model(), r.Prepared.Tokens
 	pages, err := m.ExportCache(ctx, prompt, r.Salt)
-	if err == nil {
+	switch {
+	case err != nil:
+	case pages.Tokens() == 0:
+		pages.Release()
+		err = errors.New("the prompt fills no page")
+	default:
+		n := pages.Bytes()
 		var o *kvtransfer.Offer
 		if o, err = x.Server.config.Transfer.Offer(pages, m.CacheName(prompt, r.Salt, pages.Tokens()), pages.Tokens()); err == nil {
-			x.Note(slog.Int("kv_transfer_tokens", o.Tokens), slog.Int64("kv_transfer_bytes", pages.Bytes()))
+			x.Note(slog.Int("kv_transfer_tokens", o.Tokens), slog.Int64("kv_transfer_bytes", n))
 			return o
 		}
 		pages.Release()
