@@ -509,6 +509,25 @@ func TestServeFailures(t *testing.T) {
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--served-model-name", "a@b", "--kv-events", "tcp://127.0.0.1:0"), 1, `"a@b"`, "--served-model-name")
 	fails(t, realizarRun(t, "serve", model, model, "--kv-events", "tcp://127.0.0.1:0"), 2, "serve a single model")
 	fails(t, realizarRun(t, "serve", model, "--kv-events-server", "10.0.0.7:8080"), 2, "needs --kv-events")
+	transfer := []string{"serve", model, "--port", "0", "--kv-host", "1MiB", "--kv-transfer-key-file"}
+	good, short := writeFile(t, "key", strings.Repeat("k", 32)), writeFile(t, "short", "k")
+	for _, test := range []struct {
+		args   []string
+		status int
+		names  string
+	}{
+		{[]string{"serve", model, "--kv-transfer", "tcp://127.0.0.1:0", "--kv-host", "1MiB"}, 2, "--kv-transfer-key-file"},
+		{[]string{"serve", model, "--kv-transfer", "tcp://127.0.0.1:0", "--kv-transfer-key-file", good}, 2, "needs --kv-host"},
+		{append(transfer, good), 2, "needs --kv-transfer"},
+		{[]string{"serve", model, "--kv-transfer-server", "10.0.0.7:7777"}, 2, "needs --kv-transfer"},
+		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:0", "--kv-transfer-server", "10.0.0.7"), 2, "10.0.0.7:7777"},
+		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:0", model), 2, "serve a single model"},
+		{append(transfer, short, "--kv-transfer", "tcp://127.0.0.1:0"), 1, "want 32"},
+		{append(transfer, good, "--kv-transfer", "127.0.0.1:7777"), 1, "tcp://127.0.0.1:7777"},
+		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:"+port), 1, "address already in use"},
+	} {
+		fails(t, realizarRun(t, slices.Clone(test.args)...), test.status, test.names)
+	}
 }
 
 // TestServeWithoutModel checks that the built-in model is served if none is named.
