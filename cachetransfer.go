@@ -108,7 +108,7 @@ func (m *Model) transfers() error {
 }
 
 // identify computes the digest of all that pages depend on besides tokens.
-func (m *Model) identify(p *memory.Planner, o *Options, size *engine.Config) error {
+func (m *Model) identify(ctx context.Context, p *memory.Planner, o *Options, size *engine.Config) error {
 	if !o.TransferCache {
 		return nil
 	}
@@ -127,13 +127,10 @@ func (m *Model) identify(p *memory.Planner, o *Options, size *engine.Config) err
 		v, _ := meta.Value(key)
 		fmt.Fprintf(h, "%q %s\n", key, printed(v))
 	}
-	err := m.file.Guard(func() error {
-		sums, err := digests(m.file.Tensors())
-		for _, s := range sums {
-			h.Write(s)
-		}
-		return err
-	})
+	sums, err := m.digests(ctx)
+	for _, s := range sums {
+		h.Write(s)
+	}
 	m.identity = [sha256.Size]byte(h.Sum(nil))
 	return err
 }
@@ -152,22 +149,24 @@ func printed(v any) string {
 	return text + "}"
 }
 
-// digests returns the digest of each tensor, in the order of their names.
-func digests(all []*tensor.Tensor) ([][]byte, error) {
-	all = slices.SortedFunc(slices.Values(all), func(a, b *tensor.Tensor) int { return cmp.Compare(a.Name, b.Name) })
+// digests returns the digest of each tensor of the model's files, in the order of their names.
+func (m *Model) digests(ctx context.Context) ([][]byte, error) {
+	all := slices.SortedFunc(slices.Values(m.file.Tensors()), func(a, b *tensor.Tensor) int { return cmp.Compare(a.Name, b.Name) })
 	sums := make([][]byte, len(all))
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, t := range all {
 		group.Go(func() error {
-			h := sha256.New()
-			fmt.Fprintf(h, "%q %v %v\n", t.Name, t.DType, t.Shape)
-			err := t.EachRows(func(_ int, rows []byte) error {
-				_, err := h.Write(rows)
+			return m.file.Guard(func() error {
+				h := sha256.New()
+				fmt.Fprintf(h, "%q %v %v\n", t.Name, t.DType, t.Shape)
+				err := t.EachRows(func(_ int, rows []byte) error {
+					h.Write(rows)
+					return ctx.Err()
+				})
+				sums[i] = h.Sum(nil)
 				return err
 			})
-			sums[i] = h.Sum(nil)
-			return err
 		})
 	}
 	return sums, group.Wait()

@@ -25,7 +25,7 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 		return err
 	}
 	size.Watch, size.Kept, size.Events = o.watch(), o.Kept.open(m.cacheKey(p, o, &size)), o.cacheEvents(p.Program)
-	if err := m.identify(p, o, &size); err != nil {
+	if err := m.identify(ctx, p, o, &size); err != nil {
 		return err
 	}
 	var mapped []*tensor.Tensor // weights that steps read from the file

@@ -66,6 +66,9 @@ const (
 	leastTime = 30 * time.Second
 	leastRate = 16 << 20
 
+	// acceptPause follows a failure to accept a connection, such as too many open files.
+	acceptPause = 100 * time.Millisecond
+
 	mostConnections = 64
 	mostOffers      = 1024
 )
@@ -152,11 +155,15 @@ func (p *Peer) accept() {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
-			var temporary net.Error
-			if errors.As(err, &temporary) && temporary.Timeout() {
-				continue
+			if errors.Is(err, net.ErrClosed) {
+				return
 			}
-			return
+			p.config.Logger.Warn("no connection is accepted", slog.String("error", err.Error()))
+			select {
+			case <-time.After(acceptPause):
+			case <-p.ctx.Done():
+			}
+			continue
 		}
 		if !p.enter(c) {
 			_ = c.Close()
