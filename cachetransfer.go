@@ -113,19 +113,19 @@ func (m *Model) identify(ctx context.Context, p *memory.Planner, o *Options, siz
 		return nil
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %v %v %q\n", programVersion(), p.Device.Name(), p.Device.Description(), cmp.Or(o.Kernels, cpu.Tiers()[0]), size.Cache, size.Activations, m.arch.Architecture)
+	h.Write(fmt.Appendf(nil, "%q %q %q %q %v %v %q\n", programVersion(), p.Device.Name(), p.Device.Description(), cmp.Or(o.Kernels, cpu.Tiers()[0]), size.Cache, size.Activations, m.arch.Architecture))
 	l := size.Limits(p.Program)
 	for g := range p.Program.Groups {
 		n, err := l.PageBytes(p.Program, g)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(h, "%d bytes, %+v\n", n, p.Program.Groups[g])
+		h.Write(fmt.Appendf(nil, "%d bytes, %+v\n", n, p.Program.Groups[g]))
 	}
 	meta := m.file.Meta()
 	for _, key := range slices.Sorted(slices.Values(meta.Keys())) {
 		v, _ := meta.Value(key)
-		fmt.Fprintf(h, "%q %s\n", key, printed(v))
+		h.Write(fmt.Appendf(nil, "%q %s\n", key, printed(v)))
 	}
 	sums, err := m.digests(ctx)
 	for _, s := range sums {
@@ -159,7 +159,7 @@ func (m *Model) digests(ctx context.Context) ([][]byte, error) {
 		group.Go(func() error {
 			return m.file.Guard(func() error {
 				h := sha256.New()
-				fmt.Fprintf(h, "%q %v %v\n", t.Name, t.DType, t.Shape)
+				h.Write(fmt.Appendf(nil, "%q %v %v\n", t.Name, t.DType, t.Shape))
 				err := t.EachRows(func(_ int, rows []byte) error {
 					h.Write(rows)
 					return ctx.Err()

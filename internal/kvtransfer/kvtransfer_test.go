@@ -486,14 +486,14 @@ func proxy(t *testing.T, to string, side, message int, lengths [2][]int, at int,
 // releases the pages once.
 func TestFaults(t *testing.T) {
 	name := kvtransfer.Name{7}
-	pages := random(1000, 1200<<10, 10)
+	pages := random(1000, 1<<20, 10)
 	bytes := 0
 	for _, p := range pages {
 		bytes += len(p)
 	}
 	var lengths [2][]int
 	lengths[0], lengths[1] = messages(bytes)
-	places := []int{0, 5, 9, 13, 20, 41, 1 << 20}
+	places := []int{0, 9, 13, 1 << 20}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -503,7 +503,7 @@ func TestFaults(t *testing.T) {
 					for _, at := range places {
 						h := &held{pages: pages}
 						c := kvtransfer.Config{Stall: 20 * time.Millisecond}
-						if testing.Short() && at > 5 {
+						if testing.Short() && at > 0 {
 							continue
 						}
 						l, err := kvtransfer.Listen("tcp://127.0.0.1:0")
