@@ -51,6 +51,7 @@ type architecture struct {
 
 	adapt func(*config, *Spec)
 	block block
+	nextn *nextn // its layer that predicts the token after the next one; nil: none
 
 	encode func(*plan.Builder, *Spec, *weights) // all of an encoder, which has no block
 }
@@ -99,10 +100,14 @@ type Model struct {
 
 // Build reads f's metadata and returns the program for the model. The program uses views of f's
 // tensors.
-func Build(f *modelfile.File) (*Model, error) {
+func Build(f *modelfile.File) (*Model, error) { return guarded(f, nil) }
+
+// guarded returns the program for the model of f, with the head of the predictor that predicts returns
+// unless that is nil.
+func guarded(f *modelfile.File, predicts func(*architecture, *Spec, *weights) (predictor, error)) (*Model, error) {
 	var m *Model
 	err := f.Guard(func() (err error) { // some numbers of a configuration are tensors
-		m, err = build(f)
+		m, err = build(f, predicts)
 		return err
 	})
 	if err != nil {
@@ -111,7 +116,7 @@ func Build(f *modelfile.File) (*Model, error) {
 	return m, nil
 }
 
-func build(f *modelfile.File) (*Model, error) {
+func build(f *modelfile.File, predicts func(*architecture, *Spec, *weights) (predictor, error)) (*Model, error) {
 	a, name, err := find(f)
 	if err != nil {
 		return nil, err
@@ -131,6 +136,11 @@ func build(f *modelfile.File) (*Model, error) {
 		return nil, c.err
 	}
 	w := newWeights(f, a)
+	if w.block = a.block; predicts != nil {
+		if w.predictor, err = predicts(a, &m.Spec, w); err != nil {
+			return nil, err
+		}
+	}
 	m.Program, err = plan.Build(func(b *plan.Builder) {
 		w.b, w.spec = b, &m.Spec
 		m.Spec.rope(c, w)

@@ -33,17 +33,29 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		x = block(b, s.at(i), layer{w, i}, x)
 	}
 	b.Layer(plan.NoLayer)
+	picked := norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
+	b.Output(picked, outputLogits(b, s, top, picked))
+	if w.predictor != nil {
+		predict(b, s, w, w.predictor, x)
+	}
+}
+
+// outputLogits returns the logits of the model's head for x.
+func outputLogits(b *plan.Builder, s *Spec, top layer, x plan.Value) plan.Value {
 	head := "output"
 	if !top.has(head) {
 		head = "token_embd"
 	}
-	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	weight, in := top.matrix(head, top.weight("token_embd").Shape[0]), x
+	weight := top.matrix(head, top.weight("token_embd").Shape[0])
 	if s.NormHead {
-		in = b.MulBy(x, normedColumns(weight))
+		x = b.MulBy(x, normedColumns(weight))
 	}
-	logits := b.Linear(in, weight, top.bias("output", s.HeadBias))
-	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
+	return scaled(b, s, b.Linear(x, weight, top.bias("output", s.HeadBias)))
+}
+
+// scaled multiplies and caps logits.
+func scaled(b *plan.Builder, s *Spec, logits plan.Value) plan.Value {
+	return b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap)
 }
 
 // prenorm is the layer of most decoders: normalize, attend, add; normalize, feed forward, add.
@@ -122,7 +134,7 @@ func attendedTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.
 func (s *Spec) attention(i int) plan.AttentionAttr {
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: s.Windows[i],
-		Scale: s.AttentionScale, Softcap: s.AttentionCap,
+		Scale: s.AttentionScale, Softcap: s.AttentionCap, First: s.Unseen,
 	}
 	if s.ValueDim != s.HeadDim {
 		a.ValueDim = s.ValueDim

@@ -9,8 +9,8 @@ import (
 // DeepSeek-V2 and V3 (DeepSeek-AI, "DeepSeek-V2", 2024; "DeepSeek-V3 Technical Report", 2024):
 // latent attention, and experts and shared experts in all but the first layers. V2 chooses experts
 // by softmax, in the groups with the best expert; V3 by sigmoids and a bias, in the groups whose two
-// best are best. The layers that predict further tokens are omitted. GGUF has one name for both, and
-// for other models of this kind, which may have no experts.
+// best are best. GGUF has one name for both, and for other models of this kind, which may have no
+// experts.
 func init() {
 	register(architecture{
 		title: "DeepSeek-V2", about: "latent attention; experts in groups, and shared ones; the first layers dense",
@@ -19,14 +19,14 @@ func init() {
 	})
 	register(architecture{
 		title: "DeepSeek-V3, R1, V3.1, Kimi K2", about: "latent attention; experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",
-		gguf: "deepseek2", hub: "DeepseekV3ForCausalLM", kind: "deepseek_v3", adapt: deepseekV3, block: prenorm,
+		gguf: "deepseek2", hub: "DeepseekV3ForCausalLM", kind: "deepseek_v3", adapt: deepseekV3, block: prenorm, nextn: &nextn{},
 		hubNames: latentNames, defaults: with(latentDefaults, map[string]int{
 			"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1,
 		}),
 	})
 	register(architecture{
 		title: "GLM-4.7-Flash", about: "DeepSeek-V3's layers",
-		hub: "Glm4MoeLiteForCausalLM", kind: "glm4_moe_lite", adapt: glm4moeLite, block: prenorm,
+		hub: "Glm4MoeLiteForCausalLM", kind: "glm4_moe_lite", adapt: glm4moeLite, block: prenorm, nextn: &nextn{},
 		hubNames: latentNames, defaults: map[string]int{
 			"kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256, "n_shared_experts": 1,
 		},

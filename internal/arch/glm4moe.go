@@ -4,12 +4,11 @@ import "github.com/realizar/realizar/internal/plan"
 
 // GLM-4.5 and later (Zeng et al., "GLM-4.5: Agentic, Reasoning, and Coding (ARC) Foundation
 // Models", 2025): experts chosen by sigmoids and a bias, as in DeepSeek-V3, and a shared expert, in
-// all but the first layers. Half of each head is rotated. The layers that predict further tokens
-// are omitted.
+// all but the first layers. Half of each head is rotated.
 func init() {
 	register(architecture{
 		title: "GLM-4.5, 4.6", about: "experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",
-		gguf: "glm4moe", hub: "Glm4MoeForCausalLM", kind: "glm4_moe", adapt: glm4moe, block: prenorm,
+		gguf: "glm4moe", hub: "Glm4MoeForCausalLM", kind: "glm4_moe", adapt: glm4moe, block: prenorm, nextn: &nextn{},
 		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
 	})
 }

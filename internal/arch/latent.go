@@ -108,7 +108,7 @@ func latentAttention(b *plan.Builder, s *Spec, w layer, x plan.Value, name strin
 	keys, values := w.latentWeights(s)
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: 1, HeadDim: l.Rank + l.Turned, ValueDim: l.Rank, Window: s.Windows[w.index],
-		Scale: s.AttentionScale, Softcap: s.AttentionCap,
+		Scale: s.AttentionScale, Softcap: s.AttentionCap, First: s.Unseen,
 	}
 	state := b.State(plan.State{Name: name, Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim, Window: a.Window})
 	q = b.HeadLinear(q, keys)

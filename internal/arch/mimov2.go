@@ -17,6 +17,9 @@ func init() {
 	} {
 		a.about = "values narrower than keys; windows with sinks in five of six layers, experts by sigmoid with a bias to choose by"
 		a.adapt, a.block = mimoV2, mimoV2Layer
+		a.nextn = &nextn{base: "model.mtp.", like: firstWindow, dense: true, names: names{
+			"ffn_norm": "*layers.#.pre_mlp_layernorm", "nextn.shared_head_norm": "*layers.#.final_layernorm",
+		}}
 		a.hubNames = names{"attn_sinks": "*layers.#.self_attn.attention_sink_bias."}
 		a.layouts = map[string]layout{"attn_qkv": sharded}
 		a.keys = map[string]string{"rms_norm_eps": "layernorm_epsilon"}
@@ -76,6 +79,11 @@ func mimoV2Layer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		return b.Add(x, glu(b, s, w, h, "", s.FFN))
 	}
 	return b.Add(x, feedForward(b, s, w, h))
+}
+
+// firstWindow returns the first layer with a window.
+func firstWindow(s *Spec) int {
+	return max(0, slices.IndexFunc(s.Windows, func(w int) bool { return w > 0 }))
 }
 
 // marked returns a function that reports which layers the list under key marks by 1, or def if the

@@ -102,7 +102,7 @@ func (l layer) numbered(short, suffix string, expert int) string {
 
 // complete returns the file's name of a tensor by one of its names.
 func (l layer) complete(short, name, suffix string, expert int) string {
-	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index), "@", strconv.Itoa(expert)).Replace(name)
+	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index-l.before), "@", strconv.Itoa(expert)).Replace(name)
 	if short == "output" {
 		name = l.headBase + name
 	}

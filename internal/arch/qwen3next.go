@@ -12,12 +12,14 @@ import (
 // normalized weights.
 //
 // Qwen3.5 and Qwen3.6 (Qwen team, 2026) have separate projections, and a feed-forward layer in
-// models without experts. Their checkpoints have images' towers and heads that predict further
-// tokens, which are omitted. GGUF orders their value heads so that those of one key are far apart.
+// models without experts. Their checkpoints have images' towers, which are omitted. GGUF orders their value heads so that those of one key are far apart.
 func init() {
 	next := architecture{
 		title: "Qwen3-Next", about: "gated delta nets in three of four layers, attention with a gate, experts and a gated shared one",
 		gguf: "qwen3next", hub: "Qwen3NextForCausalLM", kind: "qwen3_next", adapt: qwen3next, block: hybrid,
+		nextn: &nextn{base: "mtp.", like: lastAttention, names: names{
+			"nextn.enorm": "mtp.pre_fc_norm_embedding", "nextn.hnorm": "mtp.pre_fc_norm_hidden", "nextn.eh_proj": "mtp.fc", "nextn.shared_head_norm": "mtp.norm",
+		}},
 		hubNames: deltaNames, ggufNames: deltaGGUF,
 		defaults: map[string]int{
 			"head_dim": 256, "num_key_value_heads": 2, "intermediate_size": 5632, "linear_conv_kernel_dim": 4,
@@ -71,6 +73,16 @@ func (s *Spec) hybridAttention(c *config) {
 		s.NormPlus = 1
 		c.only("attn_output_gate", true)
 	}
+}
+
+// lastAttention returns the last layer with attention.
+func lastAttention(s *Spec) int {
+	for i := s.Layers - 1; i > 0; i-- {
+		if !s.Recurrent[i] {
+			return i
+		}
+	}
+	return 0
 }
 
 // gatedExperts reads the numbers of experts beside a shared one with a gate.

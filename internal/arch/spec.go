@@ -64,6 +64,7 @@ type Spec struct {
 	Sinks        bool             // attention has a sink for each head
 	SinksFound   bool             // it has, in layers that have a tensor for them
 	EachSinks    []bool           // by layer, or nil: Sinks
+	Unseen       int              // first positions that attention does not see
 	Learned      bool             // positions are learned and added to embeddings; heads are not rotated
 	Latent       *Latent          // latent attention, or nil
 	Compressed   *Compressed      // compressed attention, or nil
@@ -91,7 +92,7 @@ type Spec struct {
 	DeltaNet
 	StateSpace
 	Lightning
-	Predicting int // layers after the last that predict tokens beyond the next one; not used
+	Predicting int // layers after the last that predict tokens beyond the next one, see [multiToken]
 
 	Encoder encoding
 	Labels  int // of the head that classifies texts; 0: no such head

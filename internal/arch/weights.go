@@ -20,12 +20,15 @@ type weights struct {
 	hub      bool   // names are those of safetensors checkpoints
 	names    names  // the architecture's own names
 	base     string // prefix of names
+	before   int    // layers before the first of those that names count from 0
 	headBase string // prefix of the head's name, if it is not in names
 	towers   bool   // the file has other parts than the language model
 	spec     *Spec
 	used     map[string]bool
 
 	layouts     map[string]layout                 // of the file's tensors, by short name
+	block       block                             // the architecture's
+	predictor   predictor                         // of the program's head; nil: none
 	streams     []plan.Value                      // of a residual of several
 	embedded    plan.Value                        // the first layer's input
 	states      map[int]int                       // by layer: the state of its keys and values

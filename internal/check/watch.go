@@ -166,7 +166,7 @@ func (w *watch) compare(v plan.Value, x []float32, nodes []*plan.Node) {
 // finish runs the remaining nodes on the reference, so that its states are complete.
 func (w *watch) finish() error {
 	for i := range w.program.Nodes {
-		if w.err == nil && !w.done[i] {
+		if w.err == nil && !w.done[i] && w.program.Runs(i, w.batch.Head) {
 			var nodes []*plan.Node
 			w.err = w.run(i, &nodes)
 			w.dropRead(w.program.Nodes[i].Out)

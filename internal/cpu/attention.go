@@ -175,7 +175,7 @@ func (j *attentionJob) past(s int32) past {
 }
 
 func (j *attentionJob) firstVisible(pos int) int {
-	return j.a.Group().FirstVisible(pos)
+	return j.a.FirstSeen(pos)
 }
 
 // endVisible returns one past the last position that token i of a tile sees.

@@ -213,7 +213,7 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 func (e *executable) attended(n *plan.Node, a *plan.AttentionAttr, t int) (rows, seen []int, known bool) {
 	pos := int(e.batch.Positions[t])
 	if a.Top == 0 || a.Rate > 0 {
-		for p := a.Group().FirstVisible(pos); p <= pos; p++ {
+		for p := a.FirstSeen(pos); p <= pos; p++ {
 			seen = append(seen, p)
 		}
 	}

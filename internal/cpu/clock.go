@@ -35,7 +35,8 @@ func (c *clock) lap() {
 	if c.parts++; !c.runs {
 		return
 	}
-	layer, idle, stages := plan.NoLayer, false, c.e.code.stages
+	lo, hi := c.e.code.part(c.e.batch.Head)
+	layer, idle, stages := plan.NoLayer, false, c.e.code.stages[lo:hi]
 	switch {
 	case part < len(stages):
 		n := stages[part].Node()

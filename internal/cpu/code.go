@@ -12,6 +12,7 @@ import (
 // A code is a program cut into stages, with their scratch memory.
 type code struct {
 	stages    []fuse.Stage
+	head      int // the first stage of the program's head
 	scratch   *plan.Scratch
 	quantized []bool     // by value: written to a record, for products
 	unread    []bool     // by value: only its record is read
@@ -61,6 +62,9 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	c := &code{quantized: make([]bool, len(p.Shapes))}
 	if c.stages = fuse.Single(p); b.passes && !apart {
 		c.stages = b.rules(lim).Stages(p)
+	}
+	for c.head < len(c.stages) && (p.Head == nil || c.stages[c.head].Node().Out < p.Nodes[p.Head.First].Out) {
+		c.head++
 	}
 	io := make([]plan.Stage, len(c.stages))
 	for i := range c.stages {
@@ -121,6 +125,9 @@ func (c *code) allocate(p *plan.Program, lim *plan.Limits) {
 func (b *Backend) lower(e *executable) error {
 	c := e.code
 	for i := range c.stages {
+		if i == c.head {
+			c.rotations = nil // those of the steps of the head
+		}
 		s := &c.stages[i]
 		n := s.Node()
 		o := operationOf(n)
@@ -133,8 +140,17 @@ func (b *Backend) lower(e *executable) error {
 		}
 		c.kernels = append(c.kernels, ks)
 	}
-	c.lookAhead()
+	c.lookAhead(c.kernels[:c.head])
+	c.lookAhead(c.kernels[c.head:])
 	return nil
+}
+
+// part returns the range of stages of a step with that [plan.Batch.Head].
+func (c *code) part(head bool) (lo, hi int) {
+	if head {
+		return c.head, len(c.stages)
+	}
+	return 0, c.head
 }
 
 // kernels returns the kernels of a stage, or of its node if b is the reference.
@@ -147,9 +163,9 @@ func (b *Backend) kernels(o operation, e *executable, s *fuse.Stage) ([]kernel, 
 
 // lookAhead makes workers that are done with a kernel that reads much memory prefetch for the next
 // such kernel. After the last one that is the first of the next step.
-func (c *code) lookAhead() {
+func (c *code) lookAhead(kernels [][]kernel) {
 	var reading []*kernel
-	for _, ks := range c.kernels {
+	for _, ks := range kernels {
 		for i := range ks {
 			if ks[i].ahead != nil {
 				reading = append(reading, &ks[i])

@@ -194,10 +194,11 @@ func (e *executable) output(s *step) {
 // arithmetic, approximately.
 const aheadTokens = 8
 
-// run runs the kernels of e's code.
+// run runs the kernels of e's code for the part of the program that the step runs.
 func (e *executable) run(clock *clock) {
-	for i, ks := range e.code.kernels {
-		e.do(ks)
+	lo, hi := e.code.part(e.batch.Head)
+	for i := lo; i < hi; i++ {
+		e.do(e.code.kernels[i])
 		clock.lap()
 		e.observe(&e.code.stages[i])
 	}
@@ -270,8 +271,9 @@ func (s *step) begin() {
 		Tokens: fill(s.Result.Tokens, rows, -1), Logits: fill(s.Result.Logits, rows, nil), Hidden: fill(s.Result.Hidden, rows, nil),
 		LogProbabilities: fill(s.Result.LogProbabilities, rows, 0),
 	}
-	s.logits = s.room(s.logits, s.Result.Logits, plan.WantLogits, e.p.Logits)
-	s.hidden = s.room(s.hidden, s.Result.Hidden, plan.WantHidden, e.p.Hidden)
+	_, hidden, logits := e.p.Outputs(s.Batch.Head)
+	s.logits = s.room(s.logits, s.Result.Logits, plan.WantLogits, logits)
+	s.hidden = s.room(s.hidden, s.Result.Hidden, plan.WantHidden, hidden)
 }
 
 // room returns memory, larger if needed, and slices it into a row of v for each row of the batch
@@ -298,12 +300,13 @@ func (s *step) room(memory []float32, rows [][]float32, want plan.Want, v plan.V
 func (s *step) row(sampler *sample.Sampler, i int) error {
 	e := s.e
 	row := &s.Batch.Rows[i]
-	logits := e.row(e.p.Logits, i)
+	_, hidden, output := e.p.Outputs(s.Batch.Head)
+	logits := e.row(output, i)
 	if row.Want&plan.WantLogits != 0 {
 		copy(s.Result.Logits[i], logits)
 	}
 	if row.Want&plan.WantHidden != 0 {
-		copy(s.Result.Hidden[i], e.row(e.p.Hidden, i))
+		copy(s.Result.Hidden[i], e.row(hidden, i))
 	}
 	if !e.tier.vector.finite(logits) {
 		return plan.ErrNotFinite

@@ -10,11 +10,12 @@ import (
 // check marks the sequences whose residual stream is not finite. A value that is not finite stays
 // in the residual stream of its token, so one check per step finds it in the step where it arose.
 func (e *executable) check(f *failures) {
+	residual, _, _ := e.p.Outputs(e.batch.Head)
 	for t, s := range e.seq {
 		if l := e.overflow[s]; l >= 0 {
 			f.set(s, fmt.Errorf("cpu: layer %d: keys or values exceed the range of an %v cache; use an F32 cache (activations f32)", l, e.lim.Cache))
 		}
-		if e.p.Residual >= 0 && !e.tier.vector.finite(e.row(e.p.Residual, t)) {
+		if residual >= 0 && !e.tier.vector.finite(e.row(residual, t)) {
 			f.set(s, plan.ErrNotFinite)
 		}
 	}
@@ -40,7 +41,8 @@ func (e *executable) diagnose(f *failures) {
 	if err := e.backend.lower(e); err != nil {
 		return // the errors keep no place
 	}
-	for i := 0; i < len(e.code.kernels) && open > 0; i++ {
+	lo, hi := e.code.part(e.batch.Head)
+	for i := lo; i < hi && open > 0; i++ {
 		e.do(e.code.kernels[i])
 		n := e.code.stages[i].Node()
 		for r := range e.size(n.Out) {

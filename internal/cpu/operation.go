@@ -72,6 +72,8 @@ var operations = map[*plan.Op]operation{
 	plan.Attention:     attention{},
 	plan.Select:        selection{},
 	plan.Compress:      compress{},
+	plan.Store:         store{},
+	plan.Recall:        recall{},
 	plan.Connect:       connect{},
 	plan.Bidirectional: bidirectional{},
 	plan.GLU:           glu{},

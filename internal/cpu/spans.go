@@ -10,18 +10,19 @@ import (
 
 // describe sets the names and the bytes of part i of the last step.
 func (e *executable) describe(i int, s *plan.Span) {
-	p := e.p
-	switch stages := e.code.stages; {
+	lo, hi := e.code.part(e.batch.Head)
+	residual, _, logits := e.p.Outputs(e.batch.Head)
+	switch stages := e.code.stages[lo:hi]; {
 	case i < len(stages):
 		g := &stages[i]
 		s.Kernel, s.Where, s.Bytes = e.tier.name+" "+e.kernelOf(g), plan.Where(g.All()...), e.traffic(g)
 	case i == len(stages):
 		s.Kernel, s.Where = e.tier.name+" finite", "look at the residual"
-		if p.Residual >= 0 {
-			s.Bytes = e.valueBytes(p.Residual)
+		if residual >= 0 {
+			s.Bytes = e.valueBytes(residual)
 		}
 	default:
-		s.Kernel, s.Where, s.Bytes = e.tier.name+" sample", "choice of tokens", e.valueBytes(p.Logits)
+		s.Kernel, s.Where, s.Bytes = e.tier.name+" sample", "choice of tokens", e.valueBytes(logits)
 	}
 }
 

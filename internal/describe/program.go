@@ -48,6 +48,9 @@ func readByAll(p *plan.Program) int64 {
 	read := map[*tensor.Tensor]int64{}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
+		if !p.Runs(i, false) {
+			continue
+		}
 		for _, w := range n.Weights() {
 			if w.Role != plan.Table {
 				read[w.Tensor] = int64(w.Size()) * int64(w.Used) / int64(w.Of)
@@ -68,7 +71,7 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 	readers := make([]int64, len(p.States)) // by state: layers that read it
 	chosen := make([]int, len(p.States))    // by state: rows of it that a token reads at most; 0: all
 	for i := range p.Nodes {
-		if at := p.Nodes[i].State; at != plan.NoState {
+		if at := p.Nodes[i].State; at != plan.NoState && p.Runs(i, false) {
 			readers[at]++
 		}
 		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok && a.Top > 0 {
@@ -108,7 +111,7 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 func (p *Program) TokenProducts(activations tensor.DType) (quantized, floats int64) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if p.Shapes[n.Out][0] != plan.Tokens {
+		if p.Shapes[n.Out][0] != plan.Tokens || !p.Runs(i, false) {
 			continue
 		}
 		for _, w := range n.Weights() {

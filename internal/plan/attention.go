@@ -29,6 +29,7 @@ type AttentionAttr struct {
 	Softcap                 float64 // caps the scaled scores; 0: no cap
 	Window                  int     // a token sees itself and the Window-1 tokens before it, and in Bidirectional as many after it; 0: all
 	Chunk                   int     // a token at position p sees positions from p/Chunk*Chunk on; 0: all
+	First                   int     // positions before it are not seen; a token before it sees itself
 	Top                     int     // a token sees so many positions at most, which [Select] has chosen; 0: all, see [Builder.SparseAttention]
 
 	// See [Builder.CompressedAttention].
@@ -41,6 +42,11 @@ func (a *AttentionAttr) Values() int { return cmp.Or(a.ValueDim, a.HeadDim) }
 
 // Group returns the group of the states that a node with these parameters attends to.
 func (a *AttentionAttr) Group() Group { return Group{Kind: PerToken, Window: a.Window, Chunk: a.Chunk} }
+
+// FirstSeen returns the first position that a token at pos sees.
+func (a *AttentionAttr) FirstSeen(pos int) int {
+	return max(a.Group().FirstVisible(pos), min(a.First, pos))
+}
 
 func (a AttentionAttr) String() string {
 	s := fmt.Sprintf("{heads %d/%d, dim %d", a.Heads, a.KVHeads, a.HeadDim)
@@ -61,6 +67,9 @@ func (a AttentionAttr) String() string {
 	}
 	if a.Chunk > 0 {
 		s += fmt.Sprintf(", chunk %d", a.Chunk)
+	}
+	if a.First > 0 {
+		s += fmt.Sprintf(", from %d", a.First)
 	}
 	if a.Top > 0 {
 		s += fmt.Sprintf(", top %d", a.Top)
@@ -165,7 +174,7 @@ func (b *Builder) attention(in []Value, sinks *tensor.Tensor, state int, a Atten
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 {
 		b.Failf("attention: %d query heads cannot share %d key/value heads", a.Heads, a.KVHeads)
 	}
-	if b.Cols(in[0]) != a.Heads*a.HeadDim || a.ValueDim < 0 {
+	if b.Cols(in[0]) != a.Heads*a.HeadDim || a.ValueDim < 0 || a.First < 0 || a.First > 0 && (a.Top > 0 || a.Rate > 0) {
 		b.Failf("attention %v does not fit q of %d columns", a, b.Cols(in[0]))
 	}
 	valueDim := a.Values()

@@ -25,6 +25,7 @@ type Batch struct {
 	Tables []PageTable // by Group
 	Rows   []Row       // [R] in ascending order of Token
 	States []StateOp   // run in order before the step
+	Head   bool        // run the program's head instead of its first part, see [Head]
 	Late   bool        // tokens are sampled when [Executable.Choose] is called
 	Trace  bool        // measure the time by layer, see [Result.Layers]
 	Timed  bool        // measure [Result.Times], which costs little
@@ -158,6 +159,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	}
 	t, s := len(b.Tokens), b.Seqs()
 	switch {
+	case b.Head && p.Head == nil:
+		return bad("a step of the head, which the program does not have")
 	case b.Axes != nil && p.Axes == [2]int{}:
 		return fmt.Errorf("plan: second and third positions of tokens for a program that has only one position: %w", errors.ErrUnsupported)
 	case t == 0 || t > l.Tokens:
@@ -214,6 +217,9 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		}
 	}
 	for g := range b.Tables {
+		if b.Head && !p.Uses(g, true) {
+			continue
+		}
 		if err := b.Tables[g].validate(p.Groups[g], g, b, l); err != nil {
 			return bad("%w", err)
 		}

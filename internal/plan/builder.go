@@ -31,8 +31,11 @@ func Build(f func(*Builder)) (p *Program, err error) {
 	}()
 	b := &Builder{p: Program{Residual: -1, Hidden: -1, Logits: -1}, layer: NoLayer}
 	f(b)
-	if b.p.Logits < 0 {
+	if _, _, logits := b.outputs(); *logits < 0 {
 		b.Failf("the program has no output")
+	}
+	if b.p.Head != nil {
+		b.prune()
 	}
 	return &b.p, nil
 }
@@ -95,7 +98,8 @@ func (b *Builder) same(what string, x, y Value) {
 	}
 }
 
-// State declares a state and returns its index in [Program.States].
+// State declares a state and returns its index in [Program.States]. A state that is declared again
+// with the same name and numbers is the same state.
 func (b *Builder) State(s State) int {
 	if s.Every == 1 {
 		s.Every = 0
@@ -109,14 +113,21 @@ func (b *Builder) State(s State) int {
 	if !s.exists() {
 		b.Failf("state %v does not exist", s)
 	}
+	if i := slices.Index(b.p.States, s); i >= 0 && s.Name != "" {
+		return i
+	}
 	b.p.States = append(b.p.States, s)
 	return len(b.p.States) - 1
 }
 
-// Output ends the program. hidden [R, d] is the head's input, logits [R, vocab] its output.
+// Output ends the program, or its part before or after [Builder.Head]. hidden [R, d] is the head's input, logits [R, vocab] its output.
 func (b *Builder) Output(hidden, logits Value) {
 	if b.Rows(hidden) != Rows || b.Rows(logits) != Rows {
 		b.Failf("output: hidden and logits want a row per wanted token, have %v and %v", b.Rows(hidden), b.Rows(logits))
 	}
-	b.p.Hidden, b.p.Logits = hidden, logits
+	if b.p.Head != nil && b.Cols(logits) != b.Cols(b.p.Logits) {
+		b.Failf("output: a head with %d logits for a vocabulary of %d", b.Cols(logits), b.Cols(b.p.Logits))
+	}
+	_, h, l := b.outputs()
+	*h, *l = hidden, logits
 }

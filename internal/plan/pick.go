@@ -17,7 +17,8 @@ func (a PickAttr) String() string {
 	return ""
 }
 
-// Pick adds the choice of the wanted rows of the residual stream x [T, d]. A program has one.
+// Pick adds the choice of the wanted rows of the residual stream x [T, d]. A program has one, and its
+// head one.
 func (b *Builder) Pick(x Value) Value { return b.pick(x, PickAttr{}) }
 
 // PickMean is Pick with the mean of all rows of a sequence in place of each wanted row. It makes
@@ -28,9 +29,10 @@ func (b *Builder) PickMean(x Value) Value {
 }
 
 func (b *Builder) pick(x Value, a PickAttr) Value {
-	if b.p.Residual >= 0 {
-		b.Failf("pick: a program has only one")
+	residual, _, _ := b.outputs()
+	if *residual >= 0 {
+		b.Failf("pick: a program has only one, and its head one")
 	}
-	b.p.Residual = x
+	*residual = x
 	return b.add(Node{Op: Pick, In: []Value{x}, State: NoState, Attr: a}, Rows, Dim(b.Cols(x)))
 }

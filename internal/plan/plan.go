@@ -72,6 +72,7 @@ type Program struct {
 	Residual Value // [T, d]: the last hidden state of every token, before Pick
 	Hidden   Value // [R, d]: the input of the head
 	Logits   Value // [R, vocab]
+	Head     *Head // nil: none
 
 	Vocab     int  // token ids are below this: the rows of the embedding table
 	Positions int  // positions are below this; 0: no limit
@@ -88,11 +89,15 @@ func (p *Program) String() string {
 		fmt.Fprintf(&b, "@%d %v\n", i, s)
 	}
 	for i := range p.Nodes {
+		if p.Head != nil && i == p.Head.First {
+			fmt.Fprintf(&b, "hidden %%%d, logits %%%d; head\n", p.Hidden, p.Logits)
+		}
 		n := &p.Nodes[i]
 		s := p.Shapes[n.Out]
 		fmt.Fprintf(&b, "%%%d [%v %v] = %v\n", n.Out, s[0], s[1], n)
 	}
-	fmt.Fprintf(&b, "hidden %%%d, logits %%%d\n", p.Hidden, p.Logits)
+	_, hidden, logits := p.Outputs(p.Head != nil)
+	fmt.Fprintf(&b, "hidden %%%d, logits %%%d\n", hidden, logits)
 	return b.String()
 }
 
@@ -121,10 +126,15 @@ func (p *Program) Weights() []*tensor.Tensor {
 	return ws
 }
 
-// Kept returns the program's outputs and its residual, which are read after the last stage.
+// Kept returns the outputs and residuals of the program and its head, which are read after the last
+// stage of each.
 func (p *Program) Kept() []Value {
 	var all []Value
-	for _, v := range []Value{p.Residual, p.Hidden, p.Logits} {
+	outputs := []Value{p.Residual, p.Hidden, p.Logits}
+	if h := p.Head; h != nil {
+		outputs = append(outputs, h.Residual, h.Hidden, h.Logits)
+	}
+	for _, v := range outputs {
 		if v >= 0 {
 			all = append(all, v)
 		}
