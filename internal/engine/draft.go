@@ -93,6 +93,8 @@ type Drafts struct {
 	// one go. A proposer that is not ready proposes nothing. The time that Prepare takes counts when
 	// the engine decides whether drafts pay. The engine is not locked, and no step runs meanwhile.
 	Prepare func(asks []Ask)
+	// Head makes the program's head draft, see [plan.Head]. There is then no New and no Prepare.
+	Head bool
 	// Tokens is the most tokens of a draft; 0 means [MostDraft]. A draft has as many as pay, by the
 	// measured time of steps and by how often drafted tokens were right.
 	Tokens int
@@ -107,9 +109,23 @@ type Ask struct {
 	N        int     // likewise
 }
 
+// any reports whether there are drafts.
+func (d Drafts) any() bool { return d.New != nil || d.Head }
+
+// prepares reports whether drafts are prepared between steps.
+func (d Drafts) prepares() bool { return d.Prepare != nil || d.Head }
+
+// proposer returns the proposer of an answer to r.
+func (d Drafts) proposer(r *Request, choice int) Proposer {
+	if d.Head {
+		return &predicted{}
+	}
+	return d.New(r, choice)
+}
+
 // most returns the most tokens of a draft.
 func (d Drafts) most() int {
-	if d.New == nil {
+	if !d.any() {
 		return 0
 	}
 	return min(cmp.Or(d.Tokens, MostDraft), MostDraft)
@@ -150,7 +166,7 @@ func (e *Engine) propose(s *sequence, n int, b *bet) {
 		return
 	}
 	k := len(tokens)
-	if e.config.Drafts.Prepare != nil {
+	if e.config.Drafts.prepares() {
 		b.drafted += k // depth has found that it pays
 	} else {
 		k = e.pays(s, evidence, 0, k, b)
@@ -225,7 +241,7 @@ func (e *Engine) expects() bool {
 	switch {
 	case e.drafts == 0:
 		return false
-	case e.config.Drafts.Prepare != nil:
+	case e.config.Drafts.prepares():
 		_, right := e.depth()
 		return right*idleCost > float64(e.queue.decoding())
 	}
@@ -299,7 +315,7 @@ func (e *Engine) depth() (n int, right float64) {
 func (e *Engine) regain(rows int) {
 	e.pace.forgetDrafts(rows)
 	for _, s := range e.asked {
-		if d := &s.draft; len(s.tokens)-d.ready <= nearTokens || s.number%trialOf == 0 {
+		if d := &s.draft; e.config.Drafts.Head || len(s.tokens)-d.ready <= nearTokens || s.number%trialOf == 0 {
 			at := d.odds.of(0)
 			*at += max(0, firstOdds-*at) * regainOdds
 		}
@@ -310,18 +326,22 @@ const trialOf = 16
 
 // prepare prepares proposers if that pays. No step is in flight. It releases e.mu meanwhile.
 func (e *Engine) prepare() {
-	if e.config.Drafts.Prepare == nil || e.drafts == 0 {
+	if !e.config.Drafts.prepares() || e.drafts == 0 {
 		return
 	}
 	n, _ := e.depth()
 	if n == 0 {
 		return
 	}
-	e.mu.Unlock()
 	begun := time.Now()
-	e.config.Drafts.Prepare(e.asks)
+	if e.config.Drafts.Head {
+		e.predict()
+	} else {
+		e.mu.Unlock()
+		e.config.Drafts.Prepare(e.asks)
+		e.mu.Lock()
+	}
 	took := time.Since(begun)
-	e.mu.Lock()
 	e.measures.Preparing += took
 	ready := 0
 	for i, s := range e.asked {

@@ -80,6 +80,9 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if c.Drafts.Head && p.Head == nil {
+		return nil, errors.New("engine: the program has no head that could draft")
+	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
 		pace:   pace{gap: cmp.Or(c.Gap, Gap)},

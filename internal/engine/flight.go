@@ -81,7 +81,7 @@ func (f *flight) clear() {
 	clear(f.fills)
 	clear(b.Rows)
 	clear(b.States)
-	b.Trace, b.Late, f.failure = false, false, nil
+	b.Head, b.Trace, b.Late, f.failure = false, false, false, nil
 	f.late = f.late[:0]
 	b.Axes, f.axes = nil, f.axes[:0]
 	f.moved = 0

@@ -25,7 +25,7 @@ type Metrics struct {
 	// draft.
 	AcceptedTokens uint64
 	AcceptedAt     [MostDraft]uint64
-	Preparing      time.Duration // time of [Drafts.Prepare]
+	Preparing      time.Duration // time of [Drafts.Prepare] or of the program's head
 	CacheQueries   uint64        // tokens of the answers that were given pages, counted each time
 	CacheHits      uint64        // of CacheQueries, tokens that were cached
 	Preemptions    uint64

@@ -120,7 +120,7 @@ func (e *Engine) newRun(r *Request) *run {
 			s.constraint = &constraint{Constraint: r.Constrain(i), mask: make([]uint32, (vocab+31)/32)}
 		}
 		if e.drafts > 0 && r.Tokens > 1 && r.Drafts >= 0 && !r.Trace {
-			s.draft.proposer = e.config.Drafts.New(r, i)
+			s.draft.proposer = e.config.Drafts.proposer(r, i)
 		}
 		w.answers = append(w.answers, s)
 	}
