@@ -124,12 +124,16 @@ func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Plann
 		return nil, wrap(errors.New(d.Problem))
 	}
 	o.Parallel = max(1, o.Parallel)
+	program, err := d.programWith(&o)
+	if err != nil {
+		return nil, wrap(err)
+	}
 	second, err := d.openDraft(&o)
 	if err != nil {
 		return nil, wrap(err)
 	}
 	var closed error
-	passed, err = o.use(ctx, d.program.Program, d.Dimensions.Context, second, func(p *memory.Planner) error {
+	passed, err = o.use(ctx, program, d.Dimensions.Context, second, func(p *memory.Planner) error {
 		err := do(p)
 		if err == nil {
 			closed = p.Device.Close()

@@ -145,7 +145,7 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	m := &Model{file: f}
 	m.vocabulary = sync.OnceValue(m.makeVocabulary)
 	var err error
-	if m.arch, err = arch.Build(f); err != nil {
+	if m.arch, err = o.build(f); err != nil {
 		return nil, err
 	}
 	if err := m.readText(o.PreTokenizer); err != nil {

@@ -1,11 +1,16 @@
 package realizar
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/describe"
 	"github.com/realizar/realizar/internal/draft"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
 )
 
 // Speculative says who proposes the next tokens of an answer. A step then checks several tokens of
@@ -25,14 +30,18 @@ const (
 	SpeculativeSuffix
 	// SpeculativeDraft proposes what the model of [Options.Draft] samples after the same tokens.
 	SpeculativeDraft
+	// SpeculativeMTP proposes what the layer that some checkpoints have for multi-token prediction
+	// predicts from the model's hidden states. It runs on the CPU alone.
+	SpeculativeMTP
 )
 
-var speculativeNames = []string{"auto", "off", "suffix", "draft"}
+var speculativeNames = []string{"auto", "off", "suffix", "draft", "mtp"}
 
-// String returns "auto", "off", "suffix" or "draft".
+// String returns "auto", "off", "suffix", "draft" or "mtp".
 func (s Speculative) String() string { return nameOf("speculative", s, speculativeNames) }
 
-// ParseSpeculative parses "auto", "off", "suffix" or "draft"; "" is "auto". The error wraps [ErrOptions].
+// ParseSpeculative parses "auto", "off", "suffix", "draft" or "mtp"; "" is "auto". The error wraps
+// [ErrOptions].
 func ParseSpeculative(s string) (Speculative, error) {
 	return parseName[Speculative]("speculative", s, speculativeNames)
 }
@@ -43,7 +52,7 @@ const MaxSpeculativeTokens = engine.MostDraft
 // validateSpeculative checks Speculative and SpeculativeTokens.
 func (o *Options) validateSpeculative() error {
 	switch {
-	case o.Speculative > SpeculativeDraft:
+	case o.Speculative > SpeculativeMTP:
 		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
 	case (o.Speculative == SpeculativeDraft) != (o.Draft != ""):
 		return fmt.Errorf("realizar: %w: speculative %v with the draft model %q; want SpeculativeDraft and its path, or neither", ErrOptions, o.Speculative, o.Draft)
@@ -60,6 +69,10 @@ func (o *Options) drafts(kind backends.Kind, second *draftModel) engine.Drafts {
 		return engine.Drafts{}
 	}
 	d := engine.Drafts{Tokens: o.SpeculativeTokens, Always: o.SpeculativeTokens > 0}
+	if o.Speculative == SpeculativeMTP {
+		d.Head = true
+		return d
+	}
 	if second != nil {
 		d.New = func(r *engine.Request, choice int) engine.Proposer { return second.model.New(r, choice) }
 		d.Prepare = func(asks []engine.Ask) { second.model.Prepare(asks) }
@@ -68,6 +81,30 @@ func (o *Options) drafts(kind backends.Kind, second *draftModel) engine.Drafts {
 	var recent draft.Recent
 	d.New = func(r *engine.Request, _ int) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) }
 	return d
+}
+
+// build returns the program for the model of f, with the head that o asks for.
+func (o *Options) build(f *modelfile.File) (*arch.Model, error) {
+	if o.Speculative == SpeculativeMTP {
+		return arch.BuildPredicting(f)
+	}
+	return arch.Build(f)
+}
+
+// programWith returns the program of d's model with the head that o asks for.
+func (d *Description) programWith(o *Options) (*plan.Program, error) {
+	if o.Speculative != SpeculativeMTP {
+		return d.program.Program, nil
+	}
+	f, err := modelfile.Open(d.Path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := o.build(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return describe.NewProgram(m.Program).Program, f.Close()
 }
 
 // Ahead implements [engine.Foresight].

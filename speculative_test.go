@@ -33,12 +33,16 @@ func TestSpeculativeAnswers(t *testing.T) {
 		{"llama/another draft", llama, mamba, []int{3}}, // right by chance alone
 		{"recurrent/another draft", mamba, llama, []int{3}},
 		{"recurrent/recurrent draft", mamba, modeltest.Mamba(t, false, ends, modeltest.DType(tensor.BF16)), []int{4}},
+		{"latent/mtp", modeltest.Llama(t, ends, modeltest.Predicting()), "", []int{0, 1, 5, realizar.MaxSpeculativeTokens}},
 		{"chunks/draft in chunks", modeltest.Mamba(t, true, ends), modeltest.Mamba(t, true, ends, modeltest.DType(tensor.BF16)), []int{5}},
 	} {
 		for _, tokens := range test.tokens {
 			t.Run(fmt.Sprint(test.name, "/", tokens), func(t *testing.T) {
 				// The cache has room for some of the answers only.
 				o := realizar.Options{Device: "cpu", Parallel: 16, Context: 256, Speculative: realizar.SpeculativeSuffix, SpeculativeTokens: tokens, HostCache: 1 << 20}
+				if strings.HasSuffix(test.name, "/mtp") {
+					o.Speculative = realizar.SpeculativeMTP
+				}
 				if test.draft != "" {
 					o.Speculative, o.Draft = realizar.SpeculativeDraft, test.draft
 				}

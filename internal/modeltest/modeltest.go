@@ -46,6 +46,7 @@ type shape struct {
 	layout               *Layout              // of the projections in a hub's file, or nil
 	dequantised          bool                 // they are stored as the layout's values
 	latent               bool                 // attention is latent
+	predicting           bool                 // a further layer predicts the token after the next one
 }
 
 // An Option changes the default model: 2 layers, 4 query and 2 key/value heads of 16, width 64, a
@@ -107,6 +108,17 @@ func Latent() Option {
 		Metadata("deepseek2.attention.kv_lora_rank", uint32(latentRank))(s)
 		Metadata("deepseek2.attention.value_length", uint32(latentValue))(s)
 		Metadata("deepseek2.rope.dimension_count", uint32(latentTurned))(s)
+	}
+}
+
+// Predicting adds to [Latent] a layer for multi-token prediction, which is often right: it reads little
+// more than the last token, on which also the model's own tokens depend most.
+func Predicting() Option {
+	return func(s *shape) {
+		Latent()(s)
+		s.predicting = true
+		Metadata("deepseek2.block_count", uint32(s.layers+1))(s)
+		Metadata("deepseek2.nextn_predict_layers", uint32(1))(s)
 	}
 }
 

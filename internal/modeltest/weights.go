@@ -42,7 +42,11 @@ func (s *shape) matrices() []matrix {
 	}
 	q, kv, vocab := s.heads*s.head, s.kvHeads*s.head, len(s.vocabulary)
 	linear := func(gguf, hub string, rows, cols, heads int) {
-		add(gguf+".weight", hub+".weight", rows, cols, heads, 0, 1/math.Sqrt(float64(cols)))
+		spread := 1 / math.Sqrt(float64(cols))
+		if s.predicting && (strings.HasSuffix(gguf, "attn_output") || strings.HasSuffix(gguf, "ffn_down")) {
+			spread *= 0.2
+		}
+		add(gguf+".weight", hub+".weight", rows, cols, heads, 0, spread)
 	}
 	projection := func(gguf, hub string, rows, cols, heads int) {
 		linear(gguf, hub, rows, cols, heads)
@@ -51,8 +55,21 @@ func (s *shape) matrices() []matrix {
 		}
 	}
 	add("token_embd.weight", "model.embed_tokens.weight", vocab, s.hidden, 0, 0, 1)
-	for i := range s.layers {
+	layers := s.layers
+	if s.predicting {
+		layers++
+	}
+	for i := range layers {
 		g, h := fmt.Sprintf("blk.%d.", i), fmt.Sprintf("model.layers.%d.", i)
+		if i == s.layers {
+			add(g+"nextn.enorm.weight", h+"enorm.weight", 0, s.hidden, 0, 1, 0.1)
+			add(g+"nextn.hnorm.weight", h+"hnorm.weight", 0, s.hidden, 0, 1, 0.1)
+			add(g+"nextn.eh_proj.weight", h+"eh_proj.weight", s.hidden, 2*s.hidden, 0, 0, 0.03)
+			for k, v := 0, all[len(all)-1].values; k < s.hidden; k++ {
+				v[k*2*s.hidden+k]++
+			}
+			add(g+"nextn.shared_head_norm.weight", h+"shared_head.norm.weight", 0, s.hidden, 0, 1, 0.1)
+		}
 		add(g+"attn_norm.weight", h+"input_layernorm.weight", 0, s.hidden, 0, 1, 0.1)
 		projection(g+"attn_q", h+"self_attn.q_proj", q, s.hidden, s.heads)
 		if s.latent {
