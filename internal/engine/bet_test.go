@@ -21,6 +21,7 @@ type bettor struct {
 	model *hashModel
 	right float64
 	cost  time.Duration // of a token that is prepared for all sequences; 0: nothing is prepared
+	head  bool          // the model's head proposes, in steps that take cost
 
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -73,12 +74,14 @@ func (captured) Setup() plan.Setup { return plan.Setup{} }
 // run returns how long it takes to write so many answers at one time.
 func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Duration) {
 	c := engine.Config{Context: 20 + tokens, Parallel: seqs, Cache: tensor.F32}
-	if drafts {
+	if drafts && b.head {
+		c.Drafts.Head = true
+	} else if drafts {
 		c.Drafts.New = func(r *engine.Request, _ int) engine.Proposer {
 			return &knower{b: b, request: r, read: newReader(b.model, len(r.Prompt))}
 		}
 	}
-	if drafts && b.cost > 0 {
+	if drafts && b.cost > 0 && !b.head {
 		c.Drafts.Prepare = func(asks []engine.Ask) {
 			most := 0
 			for _, a := range asks {
@@ -90,11 +93,15 @@ func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Dur
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b.rng = rand.New(rand.NewPCG(1, 1))
-		f := &fake{model: b.model, broken: t.Errorf, rng: rand.New(rand.NewPCG(2, 2))}
+		f := &fake{model: b.model, broken: t.Errorf, rng: rand.New(rand.NewPCG(2, 2)), right: b.right}
 		f.lose = func(batch *plan.Batch) bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.times = append(b.times, time.Millisecond+time.Duration(len(batch.Tokens))*20*time.Microsecond)
+			took := time.Millisecond + time.Duration(len(batch.Tokens))*20*time.Microsecond
+			if batch.Head {
+				took = b.cost
+			}
+			b.times = append(b.times, took)
 			return false
 		}
 		f.pause = func(int, <-chan struct{}) {
@@ -119,6 +126,9 @@ func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Dur
 		}
 		all.Wait()
 		took = time.Since(begun)
+		if m := e.Metrics(); b.head && b.right == 1 && m.AcceptedTokens != m.DraftedTokens {
+			t.Errorf("of %d tokens that a head proposed which is always right, %d were accepted", m.DraftedTokens, m.AcceptedTokens)
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -129,18 +139,20 @@ func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Dur
 // Drafts are made where they pay, and cost little where they do not.
 func TestDraftsPay(t *testing.T) {
 	const step = time.Millisecond
-	for _, test := range []struct {
+	type bet struct {
 		seqs  int
 		right float64
 		cost  time.Duration
 		least float64 // speed beside that without drafts
-	}{
+	}
+	bets := []bet{
 		{1, 0, 0, 0.97}, {64, 0, 0, 0.97}, {1, 0.7, 0, 1.5}, {1, 1, 0, 5},
 		{1, 0, step / 8, 0.97}, {1, 0, step / 50, 0.97}, {64, 0, step / 8, 0.97}, {1, 1, step, 0.97}, {1, 0.8, step / 10, 1.8}, {1, 1, step / 10, 3}, {8, 0.9, step / 10, 1.5},
 		{64, 0.8, 0, 0.97}, {16, 1, 0, 1.5}, {16, 0.7, 0, 1.1},
-	} {
-		t.Run(fmt.Sprintf("%d/right %v/%v", test.seqs, test.right, test.cost), func(t *testing.T) {
-			b := &bettor{model: &hashModel{windows: []int{0}}, right: test.right, cost: test.cost}
+	}
+	run := func(name string, test bet, head bool) {
+		t.Run(fmt.Sprintf("%s%d/right %v/%v", name, test.seqs, test.right, test.cost), func(t *testing.T) {
+			b := &bettor{model: &hashModel{windows: []int{0, 2}, head: head}, right: test.right, cost: test.cost, head: head}
 			tokens := 1500
 			if test.seqs > 1 {
 				tokens = 200
@@ -152,5 +164,11 @@ func TestDraftsPay(t *testing.T) {
 				t.Errorf("answers come %.3f times as fast as without drafts; want at least %v", speed, test.least)
 			}
 		})
+	}
+	for _, test := range bets {
+		run("", test, false)
+		if test.cost > 0 {
+			run("head/", test, true)
+		}
 	}
 }

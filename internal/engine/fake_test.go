@@ -33,6 +33,7 @@ type fake struct {
 	verify func() error                       // called at every Submit, or nil
 	lose   func(*plan.Batch) bool             // whether a step is lost; if nil, trouble decides
 	room   int                                // bytes of host memory at most
+	right  float64                            // probability that what the head predicts is what the model samples
 
 	p   *plan.Program
 	lim plan.Limits
@@ -57,6 +58,7 @@ type fake struct {
 	closed          bool
 	late            *fakeStep // submitted last, before it may sample
 	steps           int
+	heads           int // of steps
 	tokens          int
 	under           int     // steps not done
 	troubled        int     // sequences of lost or refused steps
@@ -309,7 +311,9 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 		}
 		f.rows = append(f.rows, pos)
 	}
-	f.steps++
+	if f.steps++; b.Head {
+		f.heads++
+	}
 	s.number = int64(f.steps)
 	f.tokens += len(b.Tokens)
 	f.queue <- s
@@ -546,6 +550,9 @@ func (s *fakeStep) run() {
 			own = ids[r.Token]
 		}
 		s.give(i, q, f.outs[r.Token], own)
+		if b.Head && f.delay.Float64() >= f.right && s.result.Tokens[i] >= 0 {
+			s.result.Tokens[i] = (s.result.Tokens[i] + 1) % vocab
+		}
 	}
 	f.sampled = append(f.sampled[:0], s.result.Tokens...)
 	if b.Trace {

@@ -74,6 +74,7 @@ type hashModel struct {
 	longFrom int   // longer sequences have other rotary frequencies; 0 for none
 	dynamic  bool  // each length has its own
 	whole    bool  // reads sequences as a whole; there are no windows
+	head     bool  // has a head, which computes what the model does; there are no recurrent layers
 }
 
 func (m *hashModel) chunk() int { return cmp.Or(m.every, 64) }
@@ -113,6 +114,10 @@ func (m *hashModel) program() *plan.Program {
 		s := &p.States[i]
 		s.Group = i
 		p.Groups = append(p.Groups, plan.Group{Kind: s.Kind, Window: s.Window, Chunk: s.Chunk, Every: s.Every})
+	}
+	if m.head {
+		p.Head = &plan.Head{First: len(p.Nodes), Residual: -1, Hidden: 0, Logits: 1}
+		p.Nodes = append(p.Nodes, p.Nodes...)
 	}
 	if m.longFrom > 0 {
 		a := plan.RopeAttr{HeadDim: 4, Dims: 4, Freqs: []float64{1, 0.1}, Scale: 1, LongFrom: m.longFrom}
