@@ -259,3 +259,51 @@ func TestDraftClose(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// A model without a layer for multi-token prediction is refused with the way out. The memory of one is
+// part of the plan, and weights that are not asked for are not loaded.
+func TestMultiTokenPrediction(t *testing.T) {
+	for model, says := range map[string]string{
+		modeltest.Llama(t):                     "not supported for ",
+		modeltest.Llama(t, modeltest.Latent()): "blk.2.nextn.eh_proj.weight is missing",
+	} {
+		m, err := realizar.Open(t.Context(), model, realizar.Options{Device: "cpu", Speculative: realizar.SpeculativeMTP})
+		if err == nil {
+			_ = m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--speculative suffix") {
+			t.Errorf("%v; want %q", err, says)
+		}
+	}
+	d, err := realizar.Describe(modeltest.Llama(t, modeltest.Predicting(), modeltest.DType(tensor.Q8_0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := realizar.Options{Device: "cpu", Context: 256, Parallel: 2}
+	without, err := d.Least(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Speculative, o.SpeculativeTokens = realizar.SpeculativeMTP, 3
+	with, err := d.Least(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Memory = with.Bytes
+	m, err := realizar.Open(t.Context(), d.Path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if o.Memory = without.Bytes; with.Bytes <= without.Bytes {
+		t.Errorf("%d bytes with the layer, %d without", with.Bytes, without.Bytes)
+	}
+	if m, err := realizar.Open(t.Context(), d.Path, o); !errors.Is(err, realizar.ErrMemory) {
+		t.Errorf("in the memory of the model without the layer: %v", err)
+		if err == nil {
+			_ = m.Close()
+		}
+	}
+}
