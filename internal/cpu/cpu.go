@@ -27,6 +27,10 @@ type Backend struct {
 	reference bool // every node runs on the reference
 	products  bool // supports 8-bit activations
 	passes    bool
+
+	// For a part of a program: see [Backend.Connect].
+	link *link
+	part int
 }
 
 // New returns the backend that splits its work over [Threads](threads) threads.
@@ -103,7 +107,11 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		s.choose = s.rows
 		return s
 	}
-	if err := tensor.Guard(func() error { return b.prepare(ctx, e, loaded) }); err != nil {
+	err := b.join(e)
+	if err == nil {
+		err = tensor.Guard(func() error { return b.prepare(ctx, e, loaded) })
+	}
+	if err != nil {
 		_ = e.Close()
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type executable struct {
 	masks    []uint32         // see SetMask
 	host     map[*byte][]byte // from AllocHost, by first byte
 	setup    plan.Setup
+	port     *port // to the other parts, or nil
 
 	wanted int   // number of rows of the step submitted last
 	late   *step // the step submitted last, if it waits for Choose
@@ -144,12 +145,21 @@ func (s *step) fail(recovered any) {
 	if fault := tensor.Fault(recovered); fault != nil {
 		s.Err = fmt.Errorf("cpu: %w", fault)
 	}
+	if p := s.e.port; p != nil {
+		if err, ok := recovered.(error); ok && errors.Is(err, plan.ErrPeer) {
+			s.Err = err
+		}
+		p.fail(s.Err)
+	}
 	s.e.sampled = fill(s.e.sampled, len(s.Batch.Rows), -1)
 }
 
 // forward runs the program.
 func (e *executable) forward(s *step) {
 	b := s.Batch
+	if e.port != nil {
+		e.port.begin()
+	}
 	e.batch = b
 	e.resolve(b)
 	for i := range b.States {
@@ -160,6 +170,9 @@ func (e *executable) forward(s *step) {
 	s.clock.start(e)
 	e.run(&s.clock)
 	e.check(&e.failed)
+	if e.port != nil {
+		e.port.agree(&e.failed)
+	}
 	s.clock.lap()
 }
 
@@ -223,8 +236,9 @@ func fill[T any](s []T, n int, v T) []T {
 
 // failures holds a step's errors by sequence.
 type failures struct {
-	any bool
-	err []error // [S]
+	any   bool
+	err   []error // [S]
+	found []int   // [S] the stage in which diagnose found the error
 }
 
 func (f *failures) set(seq int32, err error) {

@@ -50,6 +50,7 @@ type mixture struct {
 	ungated        bool    // up is gate
 	direct         operand // rows of the node's input
 	in, hidden     operand // by place
+	first          int     // hidden row that is the first of gate and up
 }
 
 // kernels returns kernels that route, gather the inputs of experts with several tokens, compute the
@@ -74,8 +75,14 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 		}
 	}
 	m.operands()
+	if a.Hidden != nil {
+		if e.port == nil {
+			return nil, errAlone
+		}
+		m.first = a.Hidden[e.port.part].Lo
+	}
 	rows := func() int { return e.size(n.Out) }
-	return []kernel{
+	ks := []kernel{
 		{size: rows, grain: 8, run: func(worker, lo, hi int) {
 			for t := lo; t < hi; t++ {
 				at := t * m.used
@@ -97,7 +104,12 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 				m.hide(&e.desks[worker], m.space.active[i/m.gate.tiles], i%m.gate.tiles)
 			}
 		}},
-		{size: func() int {
+	}
+	if a.Hidden != nil {
+		ks = append(ks, e.exchange(func() int { return rows() * m.used }, 8, func(lo, hi int) { m.join(a.Hidden, lo, hi) })...)
+	}
+	return append(ks, kernel{
+		size: func() int {
 			if rows() == 0 {
 				return 0
 			}
@@ -108,8 +120,25 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 			for i := lo; i < hi; i++ {
 				m.combine(&e.desks[worker], i)
 			}
-		}},
-	}, nil
+		},
+	}), nil
+}
+
+// join copies the other parts' hidden rows of places lo to hi. All parts have chosen the same experts
+// and so have the same places.
+func (m *mixture) join(hidden plan.Cut, lo, hi int) {
+	m.e.port.others(func(part int, e *executable) {
+		theirs, r := e.spaces[expertWork].(*expertSpace), hidden[part]
+		for i := lo; i < hi; i++ {
+			if to := m.hidden.from(i); to.records != nil {
+				from := operand{records: theirs.hiddenRec, bytes: m.hidden.bytes}.from(i).records
+				copy(to.records[recordBytes(r.Lo):recordBytes(r.Hi)], from[recordBytes(r.Lo):])
+			} else {
+				from := operand{floats: theirs.hidden, width: m.hidden.width}.from(i).floats
+				copy(to.floats[r.Lo:r.Hi], from[r.Lo:])
+			}
+		}
+	})
 }
 
 // given sets chosen to the experts that are given for row t, if they are.
@@ -180,13 +209,13 @@ func (m *mixture) hide(d *desk, expert int32, i int) {
 		}
 		m.gate.add(g, in, d.totals[0], expert, i, r, tokens)
 		m.up.add(u, in, upTotals, expert, i, r, tokens)
-		h := m.hidden.from(first + r)
+		h, at := m.hidden.from(first+r), m.first+lo
 		if m.hidden.floats != nil {
-			m.unit.apply(h.floats[lo:lo+rows], g, u, &d.unit)
+			m.unit.apply(h.floats[at:at+rows], g, u, &d.unit)
 			continue
 		}
 		m.unit.apply(g, g, u, &d.unit)
-		m.e.tier.vector.quantize(h.records[recordBytes(lo):recordBytes(lo+rows)], g, 0, rows)
+		m.e.tier.vector.quantize(h.records[recordBytes(at):recordBytes(at+rows)], g, 0, rows)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -10,6 +11,9 @@ import (
 // reference computes every token by itself.
 func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.ExpertsAttr)
+	if a.Hidden != nil {
+		return nil, errors.New("the reference computes mixtures as a whole")
+	}
 	r, err := routerOf(n)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,8 @@ func (e *executable) check(f *failures) {
 
 // diagnose runs the step again with every node as its own stage, and replaces each ErrNotFinite by
 // an error with the place where it arose. Running the step again stores the same keys and values in
-// the same places.
+// the same places. Parts of a program run all nodes together, and then take the first place that
+// one of them has found.
 func (e *executable) diagnose(f *failures) {
 	open := 0
 	for _, err := range f.err {
@@ -42,7 +43,8 @@ func (e *executable) diagnose(f *failures) {
 		return // the errors keep no place
 	}
 	lo, hi := e.code.part(e.batch.Head)
-	for i := lo; i < hi && open > 0; i++ {
+	f.found = fill(f.found, len(f.err), len(e.code.kernels))
+	for i := lo; i < hi && (open > 0 || e.port != nil); i++ {
 		e.do(e.code.kernels[i])
 		n := e.code.stages[i].Node()
 		for r := range e.size(n.Out) {
@@ -57,10 +59,14 @@ func (e *executable) diagnose(f *failures) {
 			for _, v := range e.row(n.Out, r) {
 				if v-v != 0 {
 					f.err[s] = &plan.NotFiniteError{Where: n.Where(), Layer: n.Layer, Position: int(e.batch.Positions[t]), Value: v}
+					f.found[s] = i
 					open--
 					break
 				}
 			}
 		}
+	}
+	if e.port != nil {
+		e.port.first(f)
 	}
 }

@@ -91,6 +91,7 @@ var operations = map[*plan.Op]operation{
 	plan.Add:           add{},
 	plan.Concat:        concat{},
 	plan.Pick:          pick{},
+	plan.Gather:        gather{},
 }
 
 // operationOf returns the implementation of n.

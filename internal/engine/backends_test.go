@@ -6,12 +6,14 @@ import (
 
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 )
 
 // backends are the backends that run real programs, by name. Builds for other hardware add more.
 var backends = map[string]func(*testing.T) plan.Backend{
-	"cpu": func(*testing.T) plan.Backend { return cpu.New(2) },
+	"cpu":  func(*testing.T) plan.Backend { return cpu.New(2) },
+	"mesh": func(*testing.T) plan.Backend { return mesh.New(cpu.New(1), 2) },
 }
 
 // onBackends runs test with each backend.

@@ -32,6 +32,10 @@ type ExpertsAttr struct {
 	Gate, Up, Down             []*tensor.Tensor // [ffn, d], [ffn, d], [d, ffn]
 	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d]; each list may be nil
 	Scales                     *tensor.Tensor   // [experts], or nil: multiply the experts' weights, after Route.Scale
+
+	// Hidden is nil unless the node is one of several parts, as in [GatherAttr]: part i has rows
+	// Hidden[i] of Gate and Up and some rows of Down. The parts gather h(e) before they multiply it.
+	Hidden Cut
 }
 
 func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
@@ -89,7 +93,11 @@ func (a ExpertsAttr) String() string {
 	if a.Identity > 0 {
 		identity = fmt.Sprintf(" and %d identities", a.Identity)
 	}
-	return fmt.Sprintf("{%d of %d%s, %v, %s}", a.Route.Used, len(a.Gate), identity, a.Route, glu)
+	hidden := ""
+	if a.Hidden != nil {
+		hidden = fmt.Sprintf(", gathers %v", a.Hidden)
+	}
+	return fmt.Sprintf("{%d of %d%s, %v, %s%s}", a.Route.Used, len(a.Gate), identity, a.Route, glu, hidden)
 }
 
 // A Score is a way to turn a router's logits into the scores of experts.

@@ -1,0 +1,57 @@
+package mesh_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/mesh"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// Models of the architectures that people divide have the bits of one device, and are divided.
+func TestConformance(t *testing.T) {
+	dir := os.Getenv("REALIZAR_CONFORMANCE")
+	if dir == "" {
+		t.Skip("REALIZAR_CONFORMANCE is not set; it names the folder of conformance data")
+	}
+	for _, path := range []string{
+		"hf/llama", "hf/qwen3", "hf/gemma3", "hf/gpt-oss", "hf/qwen3-moe", "hf/deepseek-v3", "hf/qwen3-next", "gguf/llama.gguf", "gguf/qwen3-moe.gguf",
+	} {
+		t.Run(path, func(t *testing.T) {
+			f, err := modelfile.Open(filepath.Join(dir, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			m, err := arch.Build(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts, err := mesh.Partition(m.Program, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := parts[0].Program.Nodes; !slices.ContainsFunc(n, func(n plan.Node) bool { return n.Op == plan.Gather }) {
+				t.Error("nothing is divided")
+			}
+			for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: cpu.Rounds}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}} {
+				if m.Program.MisfitHead(base.Cache) > 0 {
+					continue
+				}
+				want := logits(t, cpu.New(1), m.Program, base)
+				for _, parts := range []int{2, 4, 8} {
+					t.Run(fmt.Sprintf("%v, %d parts", base.Cache, parts), func(t *testing.T) {
+						same(t, logits(t, mesh.New(cpu.New(1), parts), m.Program, base), want)
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// An executable is the executables of all parts, which run every step together. Each part samples
+// all tokens, from the same logits.
+type executable struct {
+	p      *plan.Program
+	lim    plan.Limits
+	parts  []plan.Executable
+	pages  pageLayout
+	host   map[*byte]bool // begins of memory from AllocHost
+	wanted int            // number of rows of the step submitted last
+	late   *step
+	closed bool
+	steps  plan.StepPool[step]
+}
+
+// A step is the step of all parts.
+type step struct {
+	plan.PooledStep
+	e       *executable
+	batches []plan.Batch // by part
+	rows    []plan.Row   // of parts other than the first
+	steps   []plan.Step  // by part
+
+	done atomic.Bool // has been waited for
+}
+
+// Submit implements [plan.Executable].
+func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.closed {
+		return nil, errors.New("mesh: the executable is closed")
+	}
+	if e.late != nil {
+		return nil, errors.New("mesh: the previous step is late and needs Choose first")
+	}
+	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
+		return nil, err
+	}
+	s := e.steps.Take()
+	s.Batch, s.steps = b, s.steps[:0]
+	s.done.Store(false)
+	s.rows = append(s.rows[:0], b.Rows...)
+	for i := range s.rows {
+		s.rows[i].Want &^= plan.WantLogits | plan.WantHidden | plan.WantLogProbability
+	}
+	for i, part := range e.parts {
+		ops, mine := s.batches[i].States[:0], *b
+		mine.States = e.pages.operations(ops, b.States, i)
+		if i > 0 {
+			mine.Rows, mine.Trace, mine.Timed, mine.Spans = s.rows, false, false, false
+		}
+		s.batches[i] = mine
+		of, err := part.Submit(&s.batches[i])
+		if err != nil {
+			e.closed = e.closed || i > 0 // the parts before wait for this step
+			return nil, fmt.Errorf("mesh: part %d of %d: %w", i, len(e.parts), err)
+		}
+		s.steps = append(s.steps, of)
+	}
+	if e.wanted = len(b.Rows); b.Late {
+		e.late = s
+	}
+	return s, nil
+}
+
+// Wait implements [plan.Step]. The error of a step is that of the part in which it arose.
+func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
+	var result *plan.Result
+	var failed error
+	for i, part := range s.steps {
+		r, err := part.Wait(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return nil, err
+		case err == nil && i == 0:
+			result = r
+		case err == nil && result != nil && !slices.Equal(result.Tokens, r.Tokens):
+			err = fmt.Errorf("mesh: part %d of %d has sampled other tokens than the first; one of the devices is faulty", i, len(s.steps))
+		}
+		if err != nil && (failed == nil || errors.Is(failed, plan.ErrPeer)) {
+			failed = err
+		}
+	}
+	s.done.Store(true)
+	if failed != nil {
+		return nil, failed
+	}
+	return result, nil
+}
+
+// Release implements [plan.Step].
+func (s *step) Release() {
+	if !s.done.Load() {
+		return // it is left to the garbage collector
+	}
+	for _, part := range s.steps {
+		part.Release()
+	}
+	s.Abandon()
+}
+
+// Choose implements [plan.Executable].
+func (e *executable) Choose(s plan.Step) error {
+	if e.late == nil || s != plan.Step(e.late) {
+		return errors.New("mesh: Choose of a step that is not the one submitted last")
+	}
+	late := e.late
+	e.late = nil
+	return e.each(func(i int, part plan.Executable) error { return part.Choose(late.steps[i]) })
+}
+
+// SetMask implements [plan.Executable].
+func (e *executable) SetMask(id int32, words []uint32) error {
+	return e.each(func(_ int, part plan.Executable) error { return part.SetMask(id, words) })
+}
+
+// AllocHost implements [plan.Executable]. The memory is the garbage collector's, so it stays while a
+// part still copies.
+func (e *executable) AllocHost(n int) ([]byte, error) {
+	switch {
+	case e.closed:
+		return nil, errors.New("mesh: the executable is closed")
+	case n <= 0:
+		return nil, fmt.Errorf("mesh: cannot allocate %d bytes for pages; want a positive number", n)
+	}
+	b := make([]byte, n)
+	e.host[&b[0]] = true
+	return b, nil
+}
+
+// FreeHost implements [plan.Executable].
+func (e *executable) FreeHost(b []byte) error {
+	start := unsafe.SliceData(b)
+	if !e.host[start] {
+		return fmt.Errorf("mesh: FreeHost of memory at %p, which AllocHost did not return", start)
+	}
+	delete(e.host, start)
+	return nil
+}
+
+// Setup implements [plan.Executable]. Parts are made ready one after the other.
+func (e *executable) Setup() plan.Setup {
+	var all plan.Setup
+	for _, part := range e.parts {
+		s := part.Setup()
+		all.Load, all.Compile, all.Capture = all.Load+s.Load, all.Compile+s.Compile, all.Capture+s.Capture
+	}
+	return all
+}
+
+// Close implements [plan.Executable]. Parts close at the same time, because the last steps of each
+// need the others.
+func (e *executable) Close() error {
+	e.closed, e.host = true, nil
+	errs := make([]error, len(e.parts))
+	var all sync.WaitGroup
+	for i, part := range e.parts {
+		all.Go(func() { errs[i] = part.Close() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// each calls do for all parts.
+func (e *executable) each(do func(i int, part plan.Executable) error) error {
+	var errs []error
+	for i, part := range e.parts {
+		errs = append(errs, do(i, part))
+	}
+	return errors.Join(errs...)
+}

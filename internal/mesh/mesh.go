@@ -1,0 +1,117 @@
+// Package mesh runs a program on several devices of one host at the same time, each of which does
+// and holds a part of it. The results have the bits of one device: see [Partition].
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Device is a kind of device of which several run one program together.
+type Device interface {
+	plan.Backend
+	// Connect returns a backend for each of several parts of one program, which compiles it.
+	Connect(parts int) []plan.Backend
+}
+
+// A Backend is several devices that share the host's memory.
+type Backend struct {
+	device Device
+	parts  int
+}
+
+// New returns the backend that runs programs in that many parts.
+func New(device Device, parts int) *Backend { return &Backend{device, parts} }
+
+// Name returns the device's name with the number of parts, such as "cpu in 2 parts".
+func (b *Backend) Name() string { return fmt.Sprintf("%s in %d parts", b.device.Name(), b.parts) }
+
+// Rounds implements [plan.Backend].
+func (b *Backend) Rounds() tensor.DType { return b.device.Rounds() }
+
+// Memory implements [plan.Backend].
+func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
+
+// Memory is what a part takes of its device, in bytes.
+type Memory struct{ Weights, States, Scratch int }
+
+// Memories returns what each part of p takes.
+func (b *Backend) Memories(p *plan.Program, l plan.Limits) ([]Memory, error) {
+	parts, err := Partition(p, b.parts)
+	if err != nil {
+		return nil, err
+	}
+	var all []Memory
+	for _, part := range parts {
+		states, err := l.StateBytes(part.Program)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Memory{b.device.Weights(part.Program, l), states, b.device.Scratch(part.Program, l)})
+	}
+	return all, nil
+}
+
+// Weights implements [plan.Backend]. It returns the sum over all parts.
+func (b *Backend) Weights(p *plan.Program, l plan.Limits) int {
+	n := 0
+	all, _ := b.Memories(p, l) // Compile returns the error
+	for _, m := range all {
+		n += m.Weights
+	}
+	return n
+}
+
+// Scratch implements [plan.Backend]. It returns the sum over all parts, and what the states of all
+// parts take beyond those of p: keys and values that several parts keep.
+func (b *Backend) Scratch(p *plan.Program, l plan.Limits) int {
+	all, err := b.Memories(p, l)
+	if err != nil {
+		return 0 // Compile returns the error
+	}
+	whole, _ := l.StateBytes(p)
+	n := -whole
+	for _, m := range all {
+		n += m.States + m.Scratch
+	}
+	return n
+}
+
+// Compile implements [plan.Backend]. Values cannot be observed, because no part has all of them.
+func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	if l.Observed {
+		return nil, fmt.Errorf("mesh: values of a model in %d parts cannot be observed; use one device: %w", b.parts, errors.ErrUnsupported)
+	}
+	parts, err := Partition(p, b.parts)
+	if err != nil {
+		return nil, err
+	}
+	e := &executable{p: p, lim: l, host: map[*byte]bool{}}
+	if e.pages, err = layoutPages(p, parts, &l); err != nil {
+		return nil, err
+	}
+	e.steps.New = func(s plan.PooledStep) *step {
+		return &step{e: e, PooledStep: s, batches: make([]plan.Batch, len(parts))}
+	}
+	spares := map[*tensor.Tensor]bool{}
+	for i, d := range b.device.Connect(b.parts) {
+		part := &parts[i]
+		exe, err := d.Compile(ctx, part.Program, l, func(w *tensor.Tensor, spare bool) {
+			of := part.origin[w]
+			before, seen := spares[of]
+			spares[of] = spare && (before || !seen)
+			if i == b.parts-1 && loaded != nil {
+				loaded(of, spares[of])
+			}
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("mesh: part %d of %d: %w", i, b.parts, err), e.Close())
+		}
+		e.parts = append(e.parts, exe)
+	}
+	return e, nil
+}

@@ -1,0 +1,21 @@
+package mesh_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
+	"github.com/realizar/realizar/internal/mesh"
+	"github.com/realizar/realizar/internal/plan/plantest"
+)
+
+// Several processors satisfy what one does. Spans are those of the first part, which reads its part
+// of the weights, and no part has all values to observe.
+func TestSuite(t *testing.T) {
+	for _, parts := range longtest.Cases([]int{2, 4}, []int{2}) {
+		t.Run(fmt.Sprint(parts), func(t *testing.T) {
+			plantest.Except(t, mesh.New(cpu.New(1), parts), "Spans", "Observed")
+		})
+	}
+}
