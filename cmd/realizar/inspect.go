@@ -23,6 +23,7 @@ type inspectCommand struct {
 	Parallel    int    `default:"1" placeholder:"M" common:"" help:"Number of running requests to plan memory for. Default: ${default}."`
 	Activations string `default:"auto" enum:"auto,f32,f8" placeholder:"auto|f32|f8" help:"Arithmetic to plan memory for."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" common:"" help:"Device to plan memory for: cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is the device that run chooses."`
+	Devices     int    `default:"1" placeholder:"N" help:"Show what each of N devices would hold if they ran the model together, each with a part of it. Default: ${default}."`
 	Tensors     bool   `common:"" help:"List the tensors."`
 	Metadata    bool   `common:"" help:"List the metadata of a GGUF file, or config.json."`
 	Plan        bool   `common:"" help:"Show the program that runs the model, and on a GPU its kernels."`
@@ -47,6 +48,10 @@ error has the smallest numbers that work. With --gpu-memory or --stream-weights,
 stream, the bandwidth of GPU memory and of the link to it are measured, and the resulting speed of
 one request is shown.
 
+--devices N divides the model as tensor parallelism does and shows what each device would hold:
+its rows of the weights, and the states of its heads for one request of the context. It plans only:
+a model runs on one device.
+
 Examples:
 
     realizar inspect model.gguf
@@ -64,6 +69,9 @@ func (c *inspectCommand) Validate() error {
 	}
 	if c.Parallel < 1 {
 		return fmt.Errorf("--parallel=%d: want 1 or more", c.Parallel)
+	}
+	if c.Devices < 1 || c.Devices > realizar.MaxParts {
+		return fmt.Errorf("--devices=%d: want 1 to %d", c.Devices, realizar.MaxParts)
 	}
 	if err := c.validSpeculative(); err != nil {
 		return err
@@ -116,6 +124,7 @@ func (c *inspectCommand) Run(a *app) error {
 type plannedModel struct {
 	memory   *realizar.Memory      // nil if the model cannot run
 	expected *realizar.Expectation // nil if it was not requested
+	parts    []realizar.PartMemory // nil unless --devices asks for several
 	kernels  []string
 }
 
@@ -137,6 +146,11 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 	}
 	if p.memory.DeviceProblem != "" {
 		a.noteDevice(errors.New(p.memory.DeviceProblem))
+	}
+	if c.Devices > 1 {
+		if p.parts, err = d.Parts(a.ctx, o, c.Devices); err != nil {
+			return p, err
+		}
 	}
 	if backends.All.Kind(p.memory.Device).Host {
 		return p, nil
@@ -161,9 +175,10 @@ func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, p *plan
 		Tensors  []realizar.TensorDescription `json:"tensors,omitempty"`
 		Metadata []jsonEntry                  `json:"metadata,omitempty"`
 		Plan     string                       `json:"plan,omitempty"`
+		Parts    []realizar.PartMemory        `json:"divided,omitempty"`
 		Kernels  []string                     `json:"kernels,omitempty"`
 		Sampling *jsonSampling                `json:"sampling,omitempty"`
-	}{Description: d, Memory: p.memory, Expected: p.expected, Kernels: p.kernels}
+	}{Description: d, Memory: p.memory, Expected: p.expected, Parts: p.parts, Kernels: p.kernels}
 	if s := d.Sampling; s != nil {
 		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.Typical, s.TopP, s.MinP, s.RepetitionPenalty}
 	}
@@ -264,7 +279,7 @@ func summary(d *realizar.Description, p *plannedModel) string {
 	if p.memory == nil {
 		return t.text()
 	}
-	return t.text() + memoryText(p.memory, d.Dimensions.Layers) + expectedText(p.expected, p.memory.Streaming)
+	return t.text() + memoryText(p.memory, d.Dimensions.Layers) + dividedText(p.parts) + expectedText(p.expected, p.memory.Streaming)
 }
 
 // oneLine returns s as one printable line.

@@ -140,6 +140,18 @@ func expectedText(e *realizar.Expectation, s *realizar.Streaming) string {
 	return fmt.Sprintf("\nOne answer is expected to come at %.4g tokens a second at most\n\n", e.Rate) + t.text(1)
 }
 
+// dividedText says what each device holds of a model that is divided.
+func dividedText(parts []realizar.PartMemory) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	t := newTable()
+	for i, p := range parts {
+		t.row(fmt.Sprintf("device %d", i), byteText(p.Weights+p.States), fmt.Sprintf("weights %s, keys, values and states of one request %s", byteText(p.Weights), byteText(p.States)))
+	}
+	return fmt.Sprintf("\nDivided among %d devices, beside a step's scratch memory\n\n", len(parts)) + t.text(1)
+}
+
 // poolText says how many sequences the cache holds at a time.
 func poolText(m *realizar.Memory) string {
 	if m.Sequences == 0 {

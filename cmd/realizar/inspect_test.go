@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/tensor"
 )
@@ -137,4 +138,29 @@ func TestInspectWhatCannotRun(t *testing.T) {
 
 func TestInspectContext(t *testing.T) {
 	fails(t, realizarRun(t, "inspect", modeltest.Llama(t), "--context", "257"), 2, "257", "256")
+}
+
+// TestInspectDivided checks what each of several devices would hold: half of the keys and values, and
+// less than all weights.
+func TestInspectDivided(t *testing.T) {
+	model := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
+	says(t, output(t, "", "inspect", model, "--devices", "2", "--context", "128"), "\nDivided among 2 devices, beside a step's scratch memory\n", "device 0", "device 1", "KiB  weights ")
+	var d struct {
+		Memory  realizar.Memory
+		Divided []realizar.PartMemory
+	}
+	if err := json.Unmarshal([]byte(output(t, "", "inspect", model, "--devices", "2", "--context", "128", "--json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Divided) != 2 || len(d.Memory.States) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	for _, p := range d.Divided {
+		if all := d.Memory.Weights; p.Weights <= all/2 || p.Weights >= all || 2*p.States != d.Memory.States[0].Bytes {
+			t.Errorf("%+v of weights of %d and states of %d", p, all, d.Memory.States[0].Bytes)
+		}
+	}
+	if out := output(t, "", "inspect", model); strings.Contains(out, "Divided") {
+		t.Error(out)
+	}
 }

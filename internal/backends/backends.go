@@ -153,6 +153,9 @@ func (l List) find(c Choice) (List, int, error) {
 	case !numbered:
 		return l[i : i+1], 0, nil
 	}
+	if first, _, several := strings.Cut(number, ","); several {
+		return nil, 0, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%s", c.Name, name, name, first)
+	}
 	index, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {
 		return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for device number 1", c.Name, name, name)

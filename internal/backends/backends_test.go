@@ -32,6 +32,7 @@ func TestCheck(t *testing.T) {
 	for name, says := range map[string]string{
 		"tpu": `"tpu" is not in this build; use auto, cpu or abacus`, "cpu:1": `"cpu:1"`, "auto:0": `"auto:0"`,
 		"abacus:": "abacus:1", "abacus:-1": "abacus:1", "abacus:x": "abacus:1", "abacus:1:2": "abacus:1",
+		"abacus:3,4": `device "abacus:3,4": a model runs on one abacus device; use one of them, such as abacus:3`,
 	} {
 		if err := list.Check(Choice{Name: name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", name, err, says)

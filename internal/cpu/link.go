@@ -182,12 +182,17 @@ func (p *port) first(f *failures) {
 // agree makes the failures of all parts the same. An error that is not a number that is not finite,
 // which other parts see as the consequence, has priority.
 func (p *port) agree(f *failures) {
-	all := make([][]error, len(p.link.members))
+	var all [][]error
 	p.meet()
-	for i, e := range p.link.members {
-		all[i] = slices.Clone(e.failed.err)
+	if slices.ContainsFunc(p.link.members, func(e *executable) bool { return e.failed.any }) {
+		for _, e := range p.link.members {
+			all = append(all, slices.Clone(e.failed.err))
+		}
 	}
 	p.meet()
+	if all == nil {
+		return
+	}
 	for s := range f.err {
 		var merged error
 		for _, errs := range all {

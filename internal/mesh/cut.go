@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -99,12 +100,17 @@ func (c columns) ReadRows(dst []byte, lo, hi int) error {
 	return nil
 }
 
-// take returns the rows of a matrix, or the elements of a vector, that p names.
+// take returns the rows of a matrix, or the elements of a vector, that p names. Like the whole
+// weight, they may have no data, if the program is to be described alone.
 func (p piece) take() *tensor.Tensor {
+	part := &tensor.Tensor{Name: p.of.Name, DType: p.of.DType, Shape: slices.Clone(p.of.Shape)}
+	part.Shape[0] = p.Len()
+	if p.of.Source == nil && p.of.Data == nil {
+		return part
+	}
 	if len(p.of.Shape) > 1 {
 		return p.of.RowSlice(p.Lo, p.Hi)
 	}
-	part := &tensor.Tensor{Name: p.of.Name, DType: p.of.DType, Shape: []int{p.Len()}}
 	if size := p.of.DType.BlockBytes(); p.of.Source == nil && p.of.DType.BlockLen() == 1 {
 		part.Data = p.of.Data[p.Lo*size : p.Hi*size : p.Hi*size]
 	} else {

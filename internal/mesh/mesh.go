@@ -97,15 +97,20 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	e.steps.New = func(s plan.PooledStep) *step {
 		return &step{e: e, PooledStep: s, batches: make([]plan.Batch, len(parts))}
 	}
-	spares := map[*tensor.Tensor]bool{}
+	pieces, read := map[*tensor.Tensor]int{}, map[*tensor.Tensor]bool{} // of each weight: how many are to be read, and whether a step reads it
+	for i := range parts {
+		for _, w := range parts[i].Program.Weights() {
+			pieces[parts[i].origin[w]]++
+		}
+	}
 	for i, d := range b.device.Connect(b.parts) {
 		part := &parts[i]
 		exe, err := d.Compile(ctx, part.Program, l, func(w *tensor.Tensor, spare bool) {
 			of := part.origin[w]
-			before, seen := spares[of]
-			spares[of] = spare && (before || !seen)
-			if i == b.parts-1 && loaded != nil {
-				loaded(of, spares[of])
+			pieces[of]--
+			read[of] = read[of] || !spare
+			if pieces[of] == 0 && loaded != nil {
+				loaded(of, !read[of])
 			}
 		})
 		if err != nil {
