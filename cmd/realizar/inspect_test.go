@@ -160,7 +160,7 @@ func TestInspectDivided(t *testing.T) {
 			t.Errorf("%+v of weights of %d and states of %d", p, all, d.Memory.States[0].Bytes)
 		}
 	}
-	if out := output(t, "", "inspect", model); strings.Contains(out, "Divided") {
+	if out := output(t, "", "inspect", model); strings.Contains(out, "Divided among") {
 		t.Error(out)
 	}
 }

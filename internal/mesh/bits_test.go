@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -66,7 +67,7 @@ func TestBits(t *testing.T) {
 					continue
 				}
 				want := logits(t, cpu.New(1), p, base)
-				for _, parts := range []int{1, 2, 3, 4, 8} {
+				for _, parts := range longtest.Cases([]int{1, 2, 3, 4, 8}, []int{2, 8}) {
 					t.Run(fmt.Sprintf("%v, %d parts", base.Cache, parts), func(t *testing.T) {
 						same(t, logits(t, mesh.New(cpu.New(1), parts), p, base), want)
 					})
