@@ -36,22 +36,22 @@ func (b *Backend) Rounds() tensor.DType { return b.device.Rounds() }
 // Memory implements [plan.Backend].
 func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
 
-// Memory is what a part takes of its device, in bytes.
-type Memory struct{ Weights, States, Scratch int }
+// A taken is what a part takes of its device, in bytes.
+type taken struct{ weights, states, scratch int }
 
-// Memories returns what each part of p takes.
-func (b *Backend) Memories(p *plan.Program, l plan.Limits) ([]Memory, error) {
+// take returns what each part of p takes.
+func (b *Backend) take(p *plan.Program, l plan.Limits) ([]taken, error) {
 	parts, err := Partition(p, b.parts)
 	if err != nil {
 		return nil, err
 	}
-	var all []Memory
+	var all []taken
 	for _, part := range parts {
 		states, err := l.StateBytes(part.Program)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Memory{b.device.Weights(part.Program, l), states, b.device.Scratch(part.Program, l)})
+		all = append(all, taken{b.device.Weights(part.Program, l), states, b.device.Scratch(part.Program, l)})
 	}
 	return all, nil
 }
@@ -59,9 +59,9 @@ func (b *Backend) Memories(p *plan.Program, l plan.Limits) ([]Memory, error) {
 // Weights implements [plan.Backend]. It returns the sum over all parts.
 func (b *Backend) Weights(p *plan.Program, l plan.Limits) int {
 	n := 0
-	all, _ := b.Memories(p, l) // Compile returns the error
+	all, _ := b.take(p, l) // Compile returns the error
 	for _, m := range all {
-		n += m.Weights
+		n += m.weights
 	}
 	return n
 }
@@ -69,14 +69,14 @@ func (b *Backend) Weights(p *plan.Program, l plan.Limits) int {
 // Scratch implements [plan.Backend]. It returns the sum over all parts, and what the states of all
 // parts take beyond those of p: keys and values that several parts keep.
 func (b *Backend) Scratch(p *plan.Program, l plan.Limits) int {
-	all, err := b.Memories(p, l)
+	all, err := b.take(p, l)
 	if err != nil {
 		return 0 // Compile returns the error
 	}
 	whole, _ := l.StateBytes(p)
 	n := -whole
 	for _, m := range all {
-		n += m.States + m.Scratch
+		n += m.states + m.scratch
 	}
 	return n
 }
@@ -99,7 +99,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	}
 	pieces, read := map[*tensor.Tensor]int{}, map[*tensor.Tensor]bool{} // of each weight: how many are to be read, and whether a step reads it
 	for i := range parts {
-		for _, w := range parts[i].Program.Weights() {
+		for _, w := range parts[i].Program.weights() {
 			pieces[parts[i].origin[w]]++
 		}
 	}

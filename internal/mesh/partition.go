@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -481,7 +480,7 @@ func (w *writer) program() *plan.Program {
 // Weights returns the bytes of p's weights as they are stored.
 func (p *Part) Weights() int {
 	n := 0
-	for w := range maps.Keys(p.origin) {
+	for w := range p.origin {
 		n += w.Size()
 	}
 	return n
