@@ -99,7 +99,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	}
 	pieces, read := map[*tensor.Tensor]int{}, map[*tensor.Tensor]bool{} // of each weight: how many are to be read, and whether a step reads it
 	for i := range parts {
-		for _, w := range parts[i].Program.weights() {
+		for _, w := range parts[i].Program.Weights() {
 			pieces[parts[i].origin[w]]++
 		}
 	}
