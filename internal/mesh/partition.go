@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,9 @@ type Part struct {
 func Partition(p *plan.Program, parts int) ([]Part, error) {
 	if parts < 1 {
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
+	}
+	if p.Head != nil && parts > 1 {
+		return nil, fmt.Errorf("mesh: a program with a head for multi-token prediction in %d parts; use one device, or another way of speculation: %w", parts, errors.ErrUnsupported)
 	}
 	d := &division{p: p, n: parts, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States))}
 	d.wishes()

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -166,6 +167,11 @@ func invert(origin map[*tensor.Tensor]*tensor.Tensor) map[*tensor.Tensor]int {
 func TestPartitionErrors(t *testing.T) {
 	if _, err := Partition(plantest.Model(t, nil), 0); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
 		t.Error(err)
+	}
+	headed := *plantest.Model(t, nil)
+	headed.Head = &plan.Head{}
+	if _, err := Partition(&headed, 2); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a program with a head: %v", err)
 	}
 	bias := &tensor.Tensor{Name: "bias", DType: tensor.Q8_0, Shape: []int{64}, Data: make([]byte, 68)}
 	if err := divisible(bias, plan.Cut{{Lo: 0, Hi: 16}, {Lo: 16, Hi: 64}}); err == nil || err.Error() != "mesh: bias: Q8_0 cannot be cut at 0:16 16:64: its format has blocks of 32" {
