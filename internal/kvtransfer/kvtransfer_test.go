@@ -38,6 +38,7 @@ type held struct {
 	pages    [][]byte
 	released atomic.Int32
 	read     atomic.Int32
+	ended    chan struct{} // closed when they are released, unless it is nil
 }
 
 func (h *held) Read(ctx context.Context, skip int, do func(ctx context.Context, pages [][]byte) error) error {
@@ -45,7 +46,11 @@ func (h *held) Read(ctx context.Context, skip int, do func(ctx context.Context, 
 	return do(ctx, h.pages[skip/32:])
 }
 
-func (h *held) Release() { h.released.Add(1) }
+func (h *held) Release() {
+	if h.released.Add(1) == 1 && h.ended != nil {
+		close(h.ended)
+	}
+}
 
 // random returns pages of random bytes.
 func random(sizes ...int) [][]byte {
@@ -124,7 +129,7 @@ func TestTransfer(t *testing.T) {
 						c.TLS = certificate(t)
 					}
 					from, to := open(t, c), open(t, kvtransfer.Config{})
-					h := &held{pages: random(sizes...)}
+					h := &held{pages: random(sizes...), ended: make(chan struct{})}
 					o, err := from.Offer(h, name, 32*len(sizes))
 					if err != nil {
 						t.Fatal(err)
@@ -142,6 +147,7 @@ func TestTransfer(t *testing.T) {
 					if err := to.Fetch(t.Context(), o, name, 32*skip, pages); err == nil {
 						t.Error("the offer is used twice")
 					}
+					<-h.ended
 					_ = from.Close() // waits for the sender
 					want := kvtransfer.Transfers{Done: 1, Failed: 1}
 					for _, p := range h.pages[skip:] {
@@ -406,25 +412,27 @@ type fault struct {
 	name string
 	// do gets a message from the sender to the receiver, or back, and returns what to pass on and
 	// whether to cut the connection then.
-	do func(b []byte, at int) (_ []byte, cut bool)
+	do    func(b []byte, at int) (_ []byte, cut bool)
+	stall time.Duration // until the other side notices, if it waits for more
 }
 
 var faults = []fault{
-	{"cut before", func(b []byte, _ int) ([]byte, bool) { return nil, true }},
-	{"cut inside", func(b []byte, at int) ([]byte, bool) { return b[:at], true }},
+	{"none", func(b []byte, _ int) ([]byte, bool) { return b, false }, time.Minute},
+	{"cut before", func(b []byte, _ int) ([]byte, bool) { return nil, true }, time.Minute},
+	{"cut inside", func(b []byte, at int) ([]byte, bool) { return b[:at], true }, time.Minute},
 	{"one bit", func(b []byte, at int) ([]byte, bool) {
 		b = bytes.Clone(b)
 		b[at] ^= 1 << (at % 8)
 		return b, false
-	}},
-	{"a byte less", func(b []byte, at int) ([]byte, bool) { return append(bytes.Clone(b[:at]), b[at+1:]...), false }},
+	}, time.Minute},
+	{"a byte less", func(b []byte, at int) ([]byte, bool) { return append(bytes.Clone(b[:at]), b[at+1:]...), false }, 100 * time.Millisecond},
 	{"a byte more", func(b []byte, at int) ([]byte, bool) {
 		return append(append(bytes.Clone(b[:at]), 0), b[at:]...), false
-	}},
-	{"dropped", func(b []byte, _ int) ([]byte, bool) { return nil, false }},
-	{"twice", func(b []byte, _ int) ([]byte, bool) { return append(bytes.Clone(b), b...), false }},
-	{"zeros", func(b []byte, _ int) ([]byte, bool) { return make([]byte, len(b)), false }},
-	{"silence", func(b []byte, at int) ([]byte, bool) { return b[:at], false }},
+	}, time.Minute},
+	{"dropped", func(b []byte, _ int) ([]byte, bool) { return nil, false }, 100 * time.Millisecond},
+	{"twice", func(b []byte, _ int) ([]byte, bool) { return append(bytes.Clone(b), b...), false }, time.Minute},
+	{"zeros", func(b []byte, _ int) ([]byte, bool) { return make([]byte, len(b)), false }, time.Minute},
+	{"silence", func(b []byte, at int) ([]byte, bool) { return b[:at], false }, 100 * time.Millisecond},
 }
 
 // messages are the lengths of what each side sends in a transfer of pages, in order: the handshake,
@@ -502,7 +510,7 @@ func TestFaults(t *testing.T) {
 				for message := range lengths[side] {
 					for _, at := range places {
 						h := &held{pages: pages}
-						c := kvtransfer.Config{Stall: 20 * time.Millisecond}
+						c := kvtransfer.Config{Stall: f.stall}
 						if testing.Short() && at > 0 {
 							continue
 						}
@@ -530,8 +538,8 @@ func TestFaults(t *testing.T) {
 					}
 				}
 			}
-			if failures == 0 {
-				t.Error("no fault is noticed")
+			if (f.name == "none") != (failures == 0) {
+				t.Errorf("%d transfers fail", failures)
 			}
 			t.Logf("%d transfers fail, %d are right", failures, right)
 		})
