@@ -4,8 +4,8 @@
 //
 // One address takes two kinds of sockets. SUB gets messages, from those on that say what is cached
 // when it subscribes. DEALER or REQ asks with a sequence number (8 bytes) for the messages from there
-// on, and gets the frames "", number and payload of each, at last the number -1 and an empty payload.
-// A socket that falls behind the messages that are kept gets one that clears the cache and stores all
+// on, and gets an empty frame and the three frames of each, as from vLLM since its pull request 45177;
+// at last an empty topic, the number -1 and an empty payload. A socket that falls behind the messages that are kept gets one that clears the cache and stores all
 // that is cached instead of those.
 package kvevents
 
@@ -247,8 +247,8 @@ func (p *Publisher) replay(z *zmtp.Conn) error {
 		if i := slices.IndexFunc(frames[:len(frames)-1], func(b []byte) bool { return len(b) == 0 }); i >= 0 {
 			envelope = frames[:i+1]
 		}
-		send := func(seq uint64, payload []byte) error {
-			return z.Write(append(envelope[:len(envelope):len(envelope)], binary.BigEndian.AppendUint64(nil, seq), payload)...)
+		send := func(topic string, seq uint64, payload []byte) error {
+			return z.Write(append(envelope[:len(envelope):len(envelope)], []byte(topic), binary.BigEndian.AppendUint64(nil, seq), payload)...)
 		}
 		end := p.log.end()
 		for next := binary.BigEndian.Uint64(last); next < end; {
@@ -256,12 +256,12 @@ func (p *Publisher) replay(z *zmtp.Conn) error {
 			if !ok {
 				break
 			}
-			if err := send(m.seq, m.payload); err != nil {
+			if err := send(p.topic, m.seq, m.payload); err != nil {
 				return err
 			}
 			next = m.seq + 1
 		}
-		if err := send(1<<64-1, nil); err != nil {
+		if err := send("", 1<<64-1, nil); err != nil {
 			return err
 		}
 	}

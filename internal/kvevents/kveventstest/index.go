@@ -75,14 +75,16 @@ func (x Index) Replay(c *zmtptest.Client, from uint64) (next uint64, err error) 
 		if err != nil {
 			return 0, err
 		}
-		if len(frames) != 3 || len(frames[0]) != 0 || len(frames[1]) != 8 {
+		if len(frames) != 4 || len(frames[0]) != 0 || len(frames[2]) != 8 {
 			return 0, fmt.Errorf("an answer of %d frames: %.30q", len(frames), frames)
 		}
-		seq := binary.BigEndian.Uint64(frames[1])
-		if seq == math.MaxUint64 {
+		seq := binary.BigEndian.Uint64(frames[2])
+		if last := seq == math.MaxUint64; last != (len(frames[1]) == 0) {
+			return 0, fmt.Errorf("message %d with the topic %.30q", seq, frames[1])
+		} else if last {
 			return next, nil
 		}
-		if err := x.Apply(frames[2]); err != nil {
+		if err := x.Apply(frames[3]); err != nil {
 			return 0, err
 		}
 		next = seq + 1
