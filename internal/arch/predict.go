@@ -73,10 +73,7 @@ var nextnNames = names{
 // Report", 2024, section 2.2): one more layer of the model reads the token's embedding and the hidden
 // state of the position before it, each normalized. Hidden states are those after the last norm of the
 // model or of the module, as vLLM and SGLang pass them on.
-type multiToken struct {
-	nextn nextn
-	block block
-}
+type multiToken struct{ nextn nextn }
 
 // weights returns the tensors of the layer that predicts.
 func (p *multiToken) weights(s *Spec, w *weights) layer {

@@ -28,7 +28,7 @@ func (b *Builder) Head() {
 	b.p.Head = &Head{First: len(b.p.Nodes), Residual: -1, Hidden: -1, Logits: -1}
 }
 
-// residual, hidden and logits return where the part being built has them.
+// outputs returns where the part being built has its residual, hidden state and logits.
 func (b *Builder) outputs() (residual, hidden, logits *Value) {
 	if h := b.p.Head; h != nil {
 		return &h.Residual, &h.Hidden, &h.Logits
