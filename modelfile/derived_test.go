@@ -123,7 +123,7 @@ func TestFP8Parts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	writeQuantised(t, dir, of, codes, scales)
-	refused(t, dir, modelfile.ErrFormat, "x.weight_scale", "scales of shape [8 2]")
+	_ = refused(t, dir, modelfile.ErrFormat, "x.weight_scale", "scales of shape [8 2]")
 	config, err := json.Marshal(map[string]any{"num_key_value_heads": parts, "quantization_config": of})
 	if err != nil {
 		t.Fatal(err)
