@@ -23,7 +23,7 @@ var floors = []string{
 	"internal/draft internal/backends internal/hub",
 	"internal/describe internal/memory",
 	". cuda",
-	"internal/kvevents internal/server",
+	"internal/kvevents internal/kvevents/kveventstest internal/server",
 	"internal/manage internal/server/anthropic internal/server/ollama internal/server/openai internal/server/servertest",
 	"internal/server/llamacpp internal/server/vllm",
 	"internal/server/dialects",
