@@ -193,6 +193,8 @@ func (e *Engine) mostOf(s *sequence, end, room int) int {
 		switch {
 		case group.Kind == plan.PerSequence && group.Every == 0 && end/pageTokens > s.sent/pageTokens:
 			return 0 // the step completes a page, which others may read while s runs its tokens again
+		case s.tables[g].passing && end/group.Chunk > s.sent/group.Chunk && e.writesAlways():
+			return 0 // the step releases the pages of a chunk of which s may run tokens again
 		case s.tables[g].passing: // and its pages are released when s goes on to the next chunk
 			n = min(n, group.Chunk-1-end%group.Chunk)
 		}
