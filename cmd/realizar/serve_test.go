@@ -521,7 +521,7 @@ func TestServeFailures(t *testing.T) {
 		{append(transfer, good), 2, "needs --kv-transfer"},
 		{[]string{"serve", model, "--kv-transfer-server", "10.0.0.7:7777"}, 2, "needs --kv-transfer"},
 		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:0", "--kv-transfer-server", "10.0.0.7"), 2, "10.0.0.7:7777"},
-		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:0", model), 2, "serve a single model"},
+		{append([]string{"serve", model}, append(transfer[1:], good, "--kv-transfer", "tcp://127.0.0.1:0")...), 2, "serve a single model"},
 		{append(transfer, short, "--kv-transfer", "tcp://127.0.0.1:0"), 1, "want 32"},
 		{append(transfer, good, "--kv-transfer", "127.0.0.1:7777"), 1, "tcp://127.0.0.1:7777"},
 		{append(transfer, good, "--kv-transfer", "tcp://127.0.0.1:"+port), 1, "address already in use"},
