@@ -98,8 +98,8 @@ func (b *Builder) same(what string, x, y Value) {
 	}
 }
 
-// State declares a state and returns its index in [Program.States]. A state that is declared again
-// with the same name and numbers is the same state.
+// State declares a state and returns its index in [Program.States]. After [Builder.Head], a state
+// that the first part has declared with the same name and numbers is the same state.
 func (b *Builder) State(s State) int {
 	if s.Every == 1 {
 		s.Every = 0
@@ -113,7 +113,7 @@ func (b *Builder) State(s State) int {
 	if !s.exists() {
 		b.Failf("state %v does not exist", s)
 	}
-	if i := slices.Index(b.p.States, s); i >= 0 && s.Name != "" {
+	if i := slices.Index(b.p.States, s); i >= 0 && b.p.Head != nil {
 		return i
 	}
 	b.p.States = append(b.p.States, s)
