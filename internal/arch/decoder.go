@@ -28,9 +28,11 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		x = b.Add(x, b.Position(table, 0))
 	}
 	w.embedded = x
+	w.residuals = append(w.residuals, x)
 	for i := range s.Layers {
 		b.Layer(i)
 		x = block(b, s.at(i), layer{w, i}, x)
+		w.residuals = append(w.residuals, x)
 	}
 	b.Layer(plan.NoLayer)
 	picked := norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)

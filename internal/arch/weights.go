@@ -31,6 +31,7 @@ type weights struct {
 	predictor   predictor                         // of the program's head; nil: none
 	streams     []plan.Value                      // of a residual of several
 	embedded    plan.Value                        // the first layer's input
+	residuals   []plan.Value                      // the residual stream before each layer, and after the last
 	states      map[int]int                       // by layer: the state of its keys and values
 	chosen      *plan.Value                       // positions that the last indexer has chosen; nil: none yet
 	made        map[*tensor.Tensor]*tensor.Tensor // converted weights

@@ -82,6 +82,7 @@ var operations = map[*plan.Op]operation{
 	plan.Mix:           mix{},
 	plan.Rescale:       rescale{},
 	plan.Sparsify:      sparsify{},
+	plan.Spread:        spread{},
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Scan:          scan{},
