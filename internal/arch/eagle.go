@@ -39,7 +39,10 @@ type eagle struct {
 func BuildEagle(f, head *modelfile.File) (*Model, error) {
 	var e *eagle
 	failed := func(err error) error { return fmt.Errorf("EAGLE-3 head %s: %w", head.Path(), err) }
-	m, err := guarded(f, func(_ *architecture, s *Spec, w *weights) (predictor, error) {
+	m, err := guarded(f, func(a *architecture, s *Spec, w *weights) (predictor, error) {
+		if a.encode != nil {
+			return nil, fmt.Errorf("%w: EAGLE-3 heads predict tokens of models that continue texts, which %s does not", ErrConfig, a.title)
+		}
 		err := head.Guard(func() (err error) {
 			e, err = newEagle(head, s, w)
 			return err
@@ -95,6 +98,7 @@ func newEagle(f *modelfile.File, target *Spec, of *weights) (*eagle, error) {
 	attentionBias(&own, s)
 	mlpBias(&own, s)
 	c.only("eagle_config.use_aux_hidden_state", true)
+	c.only("norm_before_fc", false)
 	if n := c.integer("target_hidden_size", target.Hidden); n != target.Hidden {
 		c.failf("%s is %d; the hidden states of the target have %d numbers", c.key("target_hidden_size"), n, target.Hidden)
 	}

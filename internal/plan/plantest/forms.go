@@ -3,6 +3,7 @@ package plantest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -190,6 +191,24 @@ func sparsify(t *testing.T, b plan.Backend) {
 			}
 		}
 		near(t, fmt.Sprint(by), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+	}
+}
+
+// spreadColumns moves columns to other places, or to their own, and leaves the others absent.
+func spreadColumns(t *testing.T, b plan.Backend) {
+	rng := newRand(28)
+	table := Weight(rng, "table", tensor.F32, 3, 23, 5)
+	list := ids(rng, 12, 23)
+	for _, places := range [][]int32{{6, 0, 1, 3, 8}, {0, 1, 2, 3, 4}} {
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Spread(x, places, 9) })
+		want := rowsOf(matrix(table), list)
+		for i, row := range want {
+			want[i] = slices.Repeat([]float64{float64(float32(plan.Absent))}, 9)
+			for k, place := range places {
+				want[i][place] = row[k]
+			}
+		}
+		near(t, fmt.Sprint(places), outputs(t, b, p, list, tensor.F32, 16, 0), want, 0, 0)
 	}
 }
 

@@ -63,6 +63,7 @@ var suite = []suiteTest{
 	{"Mix", mix},
 	{"Rescale", rescale},
 	{"Sparsify", sparsify},
+	{"Spread", spreadColumns},
 	{"Experts", experts},
 	{"Pick", pick},
 	{"PickMean", pickMean},
