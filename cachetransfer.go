@@ -122,10 +122,12 @@ func (m *Model) identify(ctx context.Context, p *memory.Planner, o *Options, siz
 		}
 		h.Write(fmt.Appendf(nil, "%d bytes, %+v\n", n, p.Program.Groups[g]))
 	}
-	meta := m.file.Meta()
-	for _, key := range slices.Sorted(slices.Values(meta.Keys())) {
-		v, _ := meta.Value(key)
-		h.Write(fmt.Appendf(nil, "%q %s\n", key, printed(v)))
+	for _, f := range m.files {
+		meta := f.Meta()
+		for _, key := range slices.Sorted(slices.Values(meta.Keys())) {
+			v, _ := meta.Value(key)
+			h.Write(fmt.Appendf(nil, "%q %s\n", key, printed(v)))
+		}
 	}
 	sums, err := m.digests(ctx)
 	for _, s := range sums {
@@ -149,15 +151,18 @@ func printed(v any) string {
 	return text + "}"
 }
 
-// digests returns the digest of each tensor of the model's files, in the order of their names.
+// digests returns the digest of each tensor of the model's files, by file in the order of their names.
 func (m *Model) digests(ctx context.Context) ([][]byte, error) {
-	all := slices.SortedFunc(slices.Values(m.file.Tensors()), func(a, b *tensor.Tensor) int { return cmp.Compare(a.Name, b.Name) })
+	var all []*tensor.Tensor
+	for _, f := range m.files {
+		all = append(all, slices.SortedFunc(slices.Values(f.Tensors()), func(a, b *tensor.Tensor) int { return cmp.Compare(a.Name, b.Name) })...)
+	}
 	sums := make([][]byte, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, t := range all {
 		group.Go(func() error {
-			return m.file.Guard(func() error {
+			return m.files.Guard(func() error {
 				h := sha256.New()
 				h.Write(fmt.Appendf(nil, "%q %v %v\n", t.Name, t.DType, t.Shape))
 				err := t.EachRows(func(_ int, rows []byte) error {

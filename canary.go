@@ -12,7 +12,7 @@ import (
 // A canary detects writes to a mapped file from which a running model reads weights. It keeps
 // checksums of evenly spaced parts of the weights and verifies them one after another.
 type canary struct {
-	file    *modelfile.File
+	files   weightFiles
 	damaged func(error)
 	seed    maphash.Seed
 	parts   []canaryPart
@@ -39,11 +39,11 @@ const (
 	canaryPause = time.Second
 )
 
-// newCanary computes the checksums of weights, which are views of file. The canary calls damaged
+// newCanary computes the checksums of weights, which are views of files. The canary calls damaged
 // with an error when a part has changed, and with nil when all parts are restored. damaged may be
 // nil.
-func newCanary(file *modelfile.File, weights []*tensor.Tensor, damaged func(error)) (*canary, error) {
-	c := &canary{file: file, damaged: damaged, seed: maphash.MakeSeed(), found: map[int]error{}, ending: make(chan struct{})}
+func newCanary(files weightFiles, weights []*tensor.Tensor, damaged func(error)) (*canary, error) {
+	c := &canary{files: files, damaged: damaged, seed: maphash.MakeSeed(), found: map[int]error{}, ending: make(chan struct{})}
 	total := 0
 	for _, w := range weights {
 		total += len(w.Data)
@@ -68,7 +68,7 @@ func newCanary(file *modelfile.File, weights []*tensor.Tensor, damaged func(erro
 // sum returns the current checksum of a part.
 func (c *canary) sum(part int) (sum uint64, err error) {
 	p := &c.parts[part]
-	err = c.file.Guard(func() error {
+	err = c.files.Guard(func() error {
 		sum = maphash.Bytes(c.seed, p.tensor.Data[p.at:p.to])
 		return nil
 	})
@@ -80,7 +80,7 @@ func (c *canary) look(part int) {
 	p := &c.parts[part]
 	sum, err := c.sum(part)
 	if err == nil && sum != p.sum {
-		err = &modelfile.FormatError{File: c.file.Path(), Tensor: p.tensor.Name, Offset: -1, Err: modelfile.ErrFormat, Problem: "it has changed since the model was loaded: another program writes to the file; replace model files by renaming, and open the model again"}
+		err = &modelfile.FormatError{File: c.files.Of(p.tensor).Path(), Tensor: p.tensor.Name, Offset: -1, Err: modelfile.ErrFormat, Problem: "it has changed since the model was loaded: another program writes to the file; replace model files by renaming, and open the model again"}
 	}
 	c.mu.Lock()
 	before := len(c.found)

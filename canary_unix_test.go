@@ -22,7 +22,7 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	c, err := newCanary(m.file, m.arch.Program.Weights(), func(err error) { told = append(told, err) })
+	c, err := newCanary(m.files, m.arch.Program.Weights(), func(err error) { told = append(told, err) })
 	if err != nil || len(c.parts) < 10 {
 		t.Fatalf("%v, %d parts", err, len(c.parts))
 	}

@@ -27,7 +27,7 @@ type draftModel struct {
 // openDraft opens the draft model that o names, for a model with that tokenizer, or returns nil if o
 // names none. The tokens must be the same.
 func openDraft(o *Options, of *arch.Model, tok *tokenizer.Tokenizer) (d *draftModel, err error) {
-	if o.Draft == "" {
+	if o.Speculative != SpeculativeDraft {
 		return nil, nil
 	}
 	f, err := modelfile.Open(o.Draft)
@@ -116,7 +116,7 @@ func (d *draftModel) guard(do func() error) error {
 
 // openDraft opens the draft model that o names for the model of d.
 func (d *Description) openDraft(o *Options) (*draftModel, error) {
-	if o.Draft == "" {
+	if o.Speculative != SpeculativeDraft {
 		return nil, nil
 	}
 	f, err := modelfile.Open(d.Path)

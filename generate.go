@@ -176,7 +176,7 @@ func (t *task) work(ctx context.Context, r *engine.Request) error {
 func (m *Model) run(ctx context.Context, r *engine.Request, yield func(*engine.Result) (bool, error)) error {
 	r.Client = budget.Of(ctx).Owner()
 	_, err := m.engine.Run(ctx, r, yield)
-	return m.file.Locate(err)
+	return m.files.Locate(err)
 }
 
 // wrap adds the package's name to err.

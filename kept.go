@@ -39,5 +39,5 @@ func (k *KeptCache) open(key string) *engine.Kept {
 
 // cacheKey returns a string of everything that the values in the KV cache depend on.
 func (m *Model) cacheKey(p *memory.Planner, o *Options, size *engine.Config) string {
-	return fmt.Sprintf("%s%s %q %q %v %v %v", m.file.Version(), p.Device.Name(), p.Device.Description(), o.Kernels, size.Cache, size.Activations, p.Program.Head != nil)
+	return fmt.Sprintf("%s%s %q %q %v %v %v", m.files.Version(), p.Device.Name(), p.Device.Description(), o.Kernels, size.Cache, size.Activations, p.Program.Head != nil)
 }

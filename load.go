@@ -48,13 +48,13 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	if m.hostMemory, err = hostMemory(p, size); err != nil {
 		return errors.Join(err, m.engine.Close(), m.draft.stop())
 	}
-	if m.canary, err = newCanary(m.file, mapped, o.Damaged); err != nil {
+	if m.canary, err = newCanary(m.files, mapped, o.Damaged); err != nil {
 		return errors.Join(err, m.engine.Close(), m.draft.stop())
 	}
 	m.canary.start()
 	m.close = sync.OnceValue(func() error {
 		m.canary.stop()
-		return errors.Join(m.engine.Close(), m.draft.stop(), p.Device.Close(), m.file.Close(), m.draft.close())
+		return errors.Join(m.engine.Close(), m.draft.stop(), p.Device.Close(), m.files.Close(), m.draft.close())
 	})
 	return nil
 }
@@ -101,7 +101,7 @@ func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loade
 	}
 	loaded = func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
-			m.file.ReleaseTensor(w)
+			m.files.ReleaseTensor(w)
 			spare = append(spare, w)
 		} else if w.Source == nil && !slices.Contains(*mapped, w) {
 			*mapped = append(*mapped, w)
@@ -112,7 +112,7 @@ func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loade
 	}
 	finish = func() {
 		for _, w := range spare {
-			m.file.ReleaseTensor(w)
+			m.files.ReleaseTensor(w)
 		}
 	}
 	return loaded, finish

@@ -52,7 +52,7 @@ type Options struct {
 	// Speculative says who proposes tokens for an answer, of which one step then checks several.
 	Speculative Speculative
 	// Draft is the path of the model that proposes with SpeculativeDraft: one that is faster, with
-	// the same tokens.
+	// the same tokens. With SpeculativeEAGLE it is the path of the head.
 	Draft string
 	// SpeculativeTokens is the number of tokens that are proposed for an answer in one step. If 0,
 	// it is what makes answers fastest, by the measured times of steps and by how many of the

@@ -76,6 +76,7 @@ import (
 // A Model is a loaded model. Its methods are safe for concurrent use by multiple goroutines.
 type Model struct {
 	file   *modelfile.File
+	files  weightFiles // file, and that of the program's head if it has one
 	arch   *arch.Model
 	engine *engine.Engine
 	draft  *draftModel // or nil
@@ -145,17 +146,20 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	m := &Model{file: f}
 	m.vocabulary = sync.OnceValue(m.makeVocabulary)
 	var err error
-	if m.arch, err = o.build(f); err != nil {
+	var head weightFiles
+	if m.arch, head, err = o.build(f); err != nil {
 		return nil, err
 	}
-	if err := m.readText(o.PreTokenizer); err != nil {
-		return nil, err
+	m.files = append(weightFiles{f}, head...)
+	err = m.readText(o.PreTokenizer)
+	if err == nil {
+		m.draft, err = openDraft(&o, m.arch, m.tok)
 	}
-	if m.draft, err = openDraft(&o, m.arch, m.tok); err != nil {
-		return nil, err
+	if err == nil {
+		err = m.draft.guard(func() error { return head.Guard(func() error { return m.start(ctx, &o) }) })
 	}
-	if err := m.draft.guard(func() error { return m.start(ctx, &o) }); err != nil {
-		return nil, errors.Join(err, m.draft.close())
+	if err != nil {
+		return nil, errors.Join(err, m.draft.close(), head.Close())
 	}
 	return m, nil
 }

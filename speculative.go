@@ -33,15 +33,18 @@ const (
 	// SpeculativeMTP proposes what the layer that some checkpoints have for multi-token prediction
 	// predicts from the model's hidden states. It runs on the CPU alone.
 	SpeculativeMTP
+	// SpeculativeEAGLE proposes what the EAGLE-3 head of [Options.Draft] predicts from the model's
+	// hidden states. It runs on the CPU alone.
+	SpeculativeEAGLE
 )
 
-var speculativeNames = []string{"auto", "off", "suffix", "draft", "mtp"}
+var speculativeNames = []string{"auto", "off", "suffix", "draft", "mtp", "eagle"}
 
-// String returns "auto", "off", "suffix", "draft" or "mtp".
+// String returns "auto", "off", "suffix", "draft", "mtp" or "eagle".
 func (s Speculative) String() string { return nameOf("speculative", s, speculativeNames) }
 
-// ParseSpeculative parses "auto", "off", "suffix", "draft" or "mtp"; "" is "auto". The error wraps
-// [ErrOptions].
+// ParseSpeculative parses "auto", "off", "suffix", "draft", "mtp" or "eagle"; "" is "auto". The error
+// wraps [ErrOptions].
 func ParseSpeculative(s string) (Speculative, error) {
 	return parseName[Speculative]("speculative", s, speculativeNames)
 }
@@ -52,10 +55,10 @@ const MaxSpeculativeTokens = engine.MostDraft
 // validateSpeculative checks Speculative and SpeculativeTokens.
 func (o *Options) validateSpeculative() error {
 	switch {
-	case o.Speculative > SpeculativeMTP:
+	case o.Speculative > SpeculativeEAGLE:
 		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
-	case (o.Speculative == SpeculativeDraft) != (o.Draft != ""):
-		return fmt.Errorf("realizar: %w: speculative %v with the draft model %q; want SpeculativeDraft and its path, or neither", ErrOptions, o.Speculative, o.Draft)
+	case (o.Speculative == SpeculativeDraft || o.Speculative == SpeculativeEAGLE) != (o.Draft != ""):
+		return fmt.Errorf("realizar: %w: speculative %v with the draft model %q; want SpeculativeDraft and its path, SpeculativeEAGLE and that of a head, or neither", ErrOptions, o.Speculative, o.Draft)
 	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
 		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay off", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
 	}
@@ -69,7 +72,7 @@ func (o *Options) drafts(kind backends.Kind, second *draftModel) engine.Drafts {
 		return engine.Drafts{}
 	}
 	d := engine.Drafts{Tokens: o.SpeculativeTokens, Always: o.SpeculativeTokens > 0}
-	if o.Speculative == SpeculativeMTP {
+	if o.heads() {
 		d.Head = true
 		return d
 	}
@@ -83,28 +86,46 @@ func (o *Options) drafts(kind backends.Kind, second *draftModel) engine.Drafts {
 	return d
 }
 
-// build returns the program for the model of f, with the head that o asks for.
-func (o *Options) build(f *modelfile.File) (*arch.Model, error) {
-	if o.Speculative == SpeculativeMTP {
-		return arch.BuildPredicting(f)
+// heads reports whether o asks for a program with a head.
+func (o *Options) heads() bool {
+	return o.Speculative == SpeculativeMTP || o.Speculative == SpeculativeEAGLE
+}
+
+// build returns the program for the model of f with the head that o asks for, and the head's file if
+// it has one of its own.
+func (o *Options) build(f *modelfile.File) (m *arch.Model, head weightFiles, err error) {
+	switch o.Speculative {
+	case SpeculativeMTP:
+		m, err = arch.BuildPredicting(f)
+	case SpeculativeEAGLE:
+		own, err := modelfile.Open(o.Draft)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the EAGLE-3 head: %w", err)
+		}
+		if m, err = arch.BuildEagle(f, own); err != nil {
+			return nil, nil, errors.Join(err, own.Close())
+		}
+		return m, weightFiles{own}, nil
+	default:
+		m, err = arch.Build(f)
 	}
-	return arch.Build(f)
+	return m, nil, err
 }
 
 // programWith returns the program of d's model with the head that o asks for.
 func (d *Description) programWith(o *Options) (*plan.Program, error) {
-	if o.Speculative != SpeculativeMTP {
+	if !o.heads() {
 		return d.program.Program, nil
 	}
 	f, err := modelfile.Open(d.Path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := o.build(f)
+	m, head, err := o.build(f)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return describe.NewProgram(m.Program).Program, f.Close()
+	return describe.NewProgram(m.Program).Program, errors.Join(f.Close(), head.Close())
 }
 
 // Ahead implements [engine.Foresight].

@@ -34,6 +34,7 @@ func TestSpeculativeAnswers(t *testing.T) {
 		{"recurrent/another draft", mamba, llama, []int{3}},
 		{"recurrent/recurrent draft", mamba, modeltest.Mamba(t, false, ends, modeltest.DType(tensor.BF16)), []int{4}},
 		{"latent/mtp", modeltest.Llama(t, ends, modeltest.Predicting()), "", []int{0, 1, 5, realizar.MaxSpeculativeTokens}},
+		{"llama/eagle", modeltest.Llama(t, ends, modeltest.LastToken()), modeltest.Eagle(t, ends, modeltest.LastToken()), []int{0, 1, 5, realizar.MaxSpeculativeTokens}},
 		{"chunks/draft in chunks", modeltest.Mamba(t, true, ends), modeltest.Mamba(t, true, ends, modeltest.DType(tensor.BF16)), []int{5}},
 	} {
 		for _, tokens := range test.tokens {
@@ -45,6 +46,9 @@ func TestSpeculativeAnswers(t *testing.T) {
 				}
 				if test.draft != "" {
 					o.Speculative, o.Draft = realizar.SpeculativeDraft, test.draft
+				}
+				if strings.HasSuffix(test.name, "/eagle") {
+					o.Speculative = realizar.SpeculativeEAGLE
 				}
 				m := sameAnswers(t, test.model, o)
 				if wrong := strings.Contains(test.name, "another"); m.Proposals == 0 || m.AcceptedTokens == 0 && !wrong || m.AcceptedTokens == m.ProposedTokens {

@@ -47,6 +47,7 @@ type shape struct {
 	dequantised          bool                 // they are stored as the layout's values
 	latent               bool                 // attention is latent
 	predicting           bool                 // a further layer predicts the token after the next one
+	lastToken            bool                 // layers change the residual stream little
 }
 
 // An Option changes the default model: 2 layers, 4 query and 2 key/value heads of 16, width 64, a
@@ -111,11 +112,16 @@ func Latent() Option {
 	}
 }
 
-// Predicting adds to [Latent] a layer for multi-token prediction, which is often right: it reads little
-// more than the last token, on which also the model's own tokens depend most.
+// LastToken makes layers change the residual stream little, so that the model's tokens depend most on
+// the last one.
+func LastToken() Option { return func(s *shape) { s.lastToken = true } }
+
+// Predicting adds to [Latent] and [LastToken] a layer for multi-token prediction, which is often right:
+// it reads little more than the last token.
 func Predicting() Option {
 	return func(s *shape) {
 		Latent()(s)
+		LastToken()(s)
 		s.predicting = true
 		Metadata("deepseek2.block_count", uint32(s.layers+1))(s)
 		Metadata("deepseek2.nextn_predict_layers", uint32(1))(s)

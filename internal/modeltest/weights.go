@@ -43,7 +43,7 @@ func (s *shape) matrices() []matrix {
 	q, kv, vocab := s.heads*s.head, s.kvHeads*s.head, len(s.vocabulary)
 	linear := func(gguf, hub string, rows, cols, heads int) {
 		spread := 1 / math.Sqrt(float64(cols))
-		if s.predicting && (strings.HasSuffix(gguf, "attn_output") || strings.HasSuffix(gguf, "ffn_down")) {
+		if s.lastToken && (strings.HasSuffix(gguf, "attn_output") || strings.HasSuffix(gguf, "ffn_down")) {
 			spread *= 0.2
 		}
 		add(gguf+".weight", hub+".weight", rows, cols, heads, 0, spread)

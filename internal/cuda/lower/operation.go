@@ -3,6 +3,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -83,7 +84,7 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if operations[n.Op] == nil {
-			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
+			return fmt.Errorf("cuda: %s: %w: there is no kernel for it; use --device cpu", n.Where(), errors.ErrUnsupported)
 		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
