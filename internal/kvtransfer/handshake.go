@@ -20,9 +20,9 @@ import (
 //	receiver   magic, version, 32 random bytes, HMAC-SHA256(key, "receiver", all bytes so far)
 //	sender     HMAC-SHA256(key, "sender", all bytes so far)
 //
-// So a sender shows a MAC of the key to nobody who has not shown one before. Over TLS, the bytes so
-// far begin with the session's channel binding (RFC 9266), so that nobody in between can pass the
-// proofs on.
+// So a sender proves that it has the key only to a receiver that has proved it first. Over TLS, the
+// bytes so far begin with the session's channel binding (RFC 9266), so that nobody in between can
+// relay the proofs.
 const (
 	magic   = "RZKV"
 	version = 1

@@ -48,7 +48,7 @@ func (p *Peer) Offer(pages Pages, name Name, tokens int) (*Offer, error) {
 	}
 	if len(p.offers) == mostOffers {
 		p.counters.refused.Add(1)
-		return nil, fmt.Errorf("%d offers of pages wait for their receivers; want fewer", mostOffers)
+		return nil, fmt.Errorf("%d offers of pages wait for receivers, which is the limit; the next is possible when one is taken or its lease of %v ends", mostOffers, p.config.Lease)
 	}
 	h := &offer{pages: pages}
 	h.timer = time.AfterFunc(p.config.Lease, func() { p.expire(id, h) })

@@ -18,8 +18,8 @@ type Stats struct {
 // Transfers count transfers in one direction.
 type Transfers struct {
 	Done, Failed uint64
-	Bytes        uint64        // of those that are done
-	Time         time.Duration // likewise
+	Bytes        uint64        // of the transfers in Done
+	Time         time.Duration // that the transfers in Done took, one after the other
 }
 
 type counters struct {

@@ -33,7 +33,7 @@ func Partition(p *plan.Program, parts int) ([]Part, error) {
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
 	}
 	if p.Head != nil && parts > 1 {
-		return nil, fmt.Errorf("mesh: a program with a head for multi-token prediction in %d parts; use one device, or another way of speculation: %w", parts, errors.ErrUnsupported)
+		return nil, fmt.Errorf("mesh: a program with a head for speculative decoding in %d parts; use one device, or --speculative suffix: %w", parts, errors.ErrUnsupported)
 	}
 	d := &division{p: p, n: parts, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States))}
 	d.wishes()
