@@ -28,6 +28,7 @@ import (
 // llama.cpp's converter writes GGUF files of the architecture eagle3.
 type eagle struct {
 	spec   Spec
+	config config // of its layer
 	w      *weights
 	index  int     // of its layer: the first after the target's
 	taps   [3]int  // the streams that it reads, by the number of layers before them
@@ -116,6 +117,7 @@ func newEagle(f *modelfile.File, target *Spec, of *weights) (*eagle, error) {
 	}
 	// The head is the layer after the target's last one, and sees no position without a hidden state.
 	s.Windows, s.Unseen = make([]int, e.index+1), 1
+	e.config = own
 	return e, c.err
 }
 
@@ -203,12 +205,8 @@ func (e *eagle) own(w *weights) (inside, top layer) {
 // feature implements [predictor].
 func (e *eagle) feature(b *plan.Builder, s *Spec, w *weights, _ plan.Value) plan.Value {
 	_, top := e.own(w)
-	c := &config{m: e.w.f.Meta(), gguf: !e.w.hub, name: "eagle3"}
-	if inner := e.w.f.Meta().Under("transformer_layer_config"); e.w.hub && len(inner.Keys()) > 0 {
-		c.m = inner
-	}
-	if e.spec.rope(c, e.w); c.err != nil {
-		b.Fail(c.err)
+	if e.spec.rope(&e.config, e.w); e.config.err != nil {
+		b.Fail(e.config.err)
 	}
 	var all plan.Value
 	for i, n := range e.taps {

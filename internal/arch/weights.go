@@ -20,7 +20,7 @@ type weights struct {
 	hub      bool   // names are those of safetensors checkpoints
 	names    names  // the architecture's own names
 	base     string // prefix of names
-	before   int    // layers before the first of those that names count from 0
+	before   int    // number of the layer that the names in the file count as 0
 	headBase string // prefix of the head's name, if it is not in names
 	towers   bool   // the file has other parts than the language model
 	spec     *Spec

@@ -19,7 +19,7 @@ type Stats struct {
 type Transfers struct {
 	Done, Failed uint64
 	Bytes        uint64        // of the transfers in Done
-	Time         time.Duration // that the transfers in Done took, one after the other
+	Time         time.Duration // the sum over the transfers in Done
 }
 
 type counters struct {

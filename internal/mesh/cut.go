@@ -100,8 +100,8 @@ func (c columns) ReadRows(dst []byte, lo, hi int) error {
 	return nil
 }
 
-// take returns the rows of a matrix, or the elements of a vector, that p names. Like the whole
-// weight, they may have no data, if the program is to be described alone.
+// take returns the rows of a matrix, or the elements of a vector, that p names. A weight of a program
+// that is only described has no data, and then neither has the result.
 func (p piece) take() *tensor.Tensor {
 	part := &tensor.Tensor{Name: p.of.Name, DType: p.of.DType, Shape: slices.Clone(p.of.Shape)}
 	part.Shape[0] = p.Len()
