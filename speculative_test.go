@@ -80,7 +80,7 @@ func sameAnswers(t *testing.T, model string, o realizar.Options) realizar.Metric
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	n := longtest.Cases(384, 128)
+	n := longtest.Cases(256, 128)
 	for begin := 0; begin < n; begin += 64 {
 		var all sync.WaitGroup
 		for i := begin; i < begin+64; i++ {

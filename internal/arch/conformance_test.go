@@ -402,15 +402,18 @@ func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, limits p
 	}
 	whole := run(len(ids), nil)
 	neighbour := append(slices.Clone(ids[7:]), ids...)
-	for _, chunk := range longtest.Cases([]int{1, 3, 7, 64, len(ids)}, []int{1, 7, 64}) {
-		if chunk > len(ids) {
+	type step struct {
+		chunk  int
+		beside []int32
+	}
+	all := []step{{1, nil}, {7, neighbour}, {64, neighbour[:17]}, {1, neighbour}, {3, neighbour[:17]}, {64, nil}, {len(ids), neighbour}}
+	for _, s := range longtest.Cases(all, all[:3]) {
+		if s.chunk > len(ids) {
 			continue
 		}
-		for _, beside := range longtest.Cases([][]int32{nil, neighbour[:17], neighbour}, [][]int32{nil, neighbour}) {
-			for i, row := range run(chunk, beside) {
-				if !slices.Equal(row, whole[i]) {
-					t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), limits.Cache, i, chunk, len(beside))
-				}
+		for i, row := range run(s.chunk, s.beside) {
+			if !slices.Equal(row, whole[i]) {
+				t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), limits.Cache, i, s.chunk, len(s.beside))
 			}
 		}
 	}
