@@ -15,10 +15,13 @@ import (
 )
 
 func init() {
-	backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+	backends.Register(backends.Kind{Name: "cuda", Several: true, Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
 }
 
 func open(o backends.Options) (backends.Backend, error) {
+	if len(o.Others) > 0 {
+		return openGroup(o)
+	}
 	b, err := cuda.Open(cuda.Options{Device: o.Index, Tables: tables()})
 	if err != nil {
 		return nil, present(err)

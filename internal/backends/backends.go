@@ -49,13 +49,16 @@ type Kind struct {
 	// Chunk and Gap are the defaults of [engine.Config]; 0 for the engine's own.
 	Chunk int
 	Gap   time.Duration
+	// Several says that devices of the kind can run a model together.
+	Several bool
 	// Open opens a device. The error is [ErrAbsent] if the system shows no sign of such devices.
 	Open func(o Options) (Backend, error)
 }
 
 // Options say how to open a device.
 type Options struct {
-	Index int // number of the device of its kind, from 0
+	Index  int   // number of the device of its kind, from 0
+	Others []int // numbers of further devices that run the model together with it; see [Kind.Several]
 
 	// For the processor: Threads is the number of threads, 0 for one per core that the process may
 	// use. Kernels names the instructions to use, empty for the best available.
@@ -109,8 +112,9 @@ func (l List) Kind(name string) Kind {
 
 // A Choice says which devices may be opened.
 type Choice struct {
-	// Name is the name of a kind, with a number if there are several: "cuda:1". If it leaves the
-	// choice open, the best device that can be opened is used, or the host's if Kernels is set.
+	// Name is the name of a kind, with a number if there are several: "cuda:1", or with the numbers
+	// of those that run the model together: "cuda:0,1". If it leaves the choice open, the best device
+	// that can be opened is used, or the host's if Kernels is set.
 	Name    string
 	Threads int    // as in [Options]
 	Kernels string // as in [Options]
@@ -133,13 +137,13 @@ func (l List) Host(c Choice) bool {
 	return err == nil && !c.Automatic() && kinds[0].Host
 }
 
-// find returns the kinds that c allows, and the number of the device.
-func (l List) find(c Choice) (List, int, error) {
+// find returns the kinds that c allows, and the numbers of the devices.
+func (l List) find(c Choice) (List, []int, error) {
 	if c.Automatic() {
-		return l, 0, nil
+		return l, []int{0}, nil
 	}
 	if Automatic(c.Name) {
-		return l[len(l)-1:], 0, nil
+		return l[len(l)-1:], []int{0}, nil
 	}
 	name, number, numbered := strings.Cut(c.Name, ":")
 	i := slices.IndexFunc(l, func(k Kind) bool { return k.Name == name && (!k.Host || !numbered) })
@@ -149,18 +153,24 @@ func (l List) find(c Choice) (List, int, error) {
 		for _, k := range l[:len(l)-1] {
 			names = append(names, k.Name)
 		}
-		return nil, 0, fmt.Errorf("device %q is not in this build; use %s", c.Name, nearest.OneOf(names))
+		return nil, nil, fmt.Errorf("device %q is not in this build; use %s", c.Name, nearest.OneOf(names))
 	case !numbered:
-		return l[i : i+1], 0, nil
+		return l[i : i+1], []int{0}, nil
 	}
-	if first, _, several := strings.Cut(number, ","); several {
-		return nil, 0, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%s", c.Name, name, name, first)
+	var numbers []int
+	for word := range strings.SplitSeq(number, ",") {
+		n, err := strconv.ParseUint(word, 10, 16)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("device %q: want %s, or %s:1 for device number 1", c.Name, name, name)
+		case slices.Contains(numbers, int(n)):
+			return nil, nil, fmt.Errorf("device %q: %d appears twice; name each device once", c.Name, n)
+		case len(numbers) > 0 && !l[i].Several:
+			return nil, nil, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%d", c.Name, name, name, numbers[0])
+		}
+		numbers = append(numbers, int(n))
 	}
-	index, err := strconv.ParseUint(number, 10, 16)
-	if err != nil {
-		return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for device number 1", c.Name, name, name)
-	}
-	return l[i : i+1], int(index), nil
+	return l[i : i+1], numbers, nil
 }
 
 // Open opens the best device that c allows. passed is as in [List.Use].
@@ -178,7 +188,7 @@ func (l List) Open(c Choice) (d *Device, passed, err error) {
 // host's device is used: the error of a device of which the system shows signs, or if c wants a
 // device with its own memory, why there is none.
 func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passed, err error) {
-	kinds, index, err := l.find(c)
+	kinds, numbers, err := l.find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +196,7 @@ func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passe
 		passed = fmt.Errorf("%w: this build supports only the processor", ErrAbsent)
 	}
 	for i, k := range kinds {
-		opened, err := k.Open(Options{Index: index, Threads: c.Threads, Kernels: c.Kernels})
+		opened, err := k.Open(Options{Index: numbers[0], Others: numbers[1:], Threads: c.Threads, Kernels: c.Kernels})
 		problem := err
 		if err == nil {
 			if err = use(&Device{opened, k}); err != nil {

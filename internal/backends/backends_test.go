@@ -38,6 +38,15 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v, want %q", name, err, says)
 		}
 	}
+	several := all(Kind{Name: "abacus", Several: true, Open: opens})
+	if err := several.Check(Choice{Name: "abacus:0,3"}); err != nil {
+		t.Error(err)
+	}
+	for name, says := range map[string]string{"abacus:1,1": `"abacus:1,1": 1 appears twice`, "abacus:1,": "abacus:1"} {
+		if err := several.Check(Choice{Name: name}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", name, err, says)
+		}
+	}
 	if err := all().Check(Choice{Name: "abacus"}); err == nil || !strings.Contains(err.Error(), "use auto or cpu") {
 		t.Errorf("in a build without: %v", err)
 	}

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -177,29 +176,4 @@ func (p *port) first(f *failures) {
 	}
 	p.meet()
 	copy(f.err, merged)
-}
-
-// agree makes the failures of all parts the same. An error that is not a number that is not finite,
-// which other parts see as the consequence, has priority.
-func (p *port) agree(f *failures) {
-	var all [][]error
-	p.meet()
-	if slices.ContainsFunc(p.link.members, func(e *executable) bool { return e.failed.any }) {
-		for _, e := range p.link.members {
-			all = append(all, slices.Clone(e.failed.err))
-		}
-	}
-	p.meet()
-	if all == nil {
-		return
-	}
-	for s := range f.err {
-		var merged error
-		for _, errs := range all {
-			if err := errs[s]; err != nil && (merged == nil || errors.Is(merged, plan.ErrNotFinite)) {
-				merged = err
-			}
-		}
-		f.err[s], f.any = merged, f.any || merged != nil
-	}
 }

@@ -56,6 +56,8 @@ type Backend struct {
 	slots       int // maximum number of slots for streamed layers
 	prefixBytes int // see lower.NewPrefixes
 	close       func() error
+	link        *link // of the parts of a program, or nil
+	part        int
 	timer       time.Duration // cost of a timer, or -1 before it is measured; used on the main thread
 
 	tables  string           // folder of the user's tables, or ""

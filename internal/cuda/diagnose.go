@@ -22,8 +22,8 @@ func (s *step) diagnose() {
 			open++
 		}
 	}
-	if open == 0 {
-		return
+	if open == 0 || s.e.b.link != nil {
+		return // parts that run a step again would have to do so together
 	}
 	// If this fails, the failures stay without an origin.
 	_ = s.e.b.Main.Do(func() error {

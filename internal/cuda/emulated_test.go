@@ -22,7 +22,7 @@ func openEmulated(t *testing.T) *Backend {
 		t.Skip("kernels run in other processes")
 	}
 	g := emulate.Open(t)
-	b, _ := openFake(t, g.Options(), Options{PTX: g.PTX, PrefixBytes: 1})
+	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b
 }
 

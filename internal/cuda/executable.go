@@ -123,6 +123,10 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		_ = b.Main.Do(e.release)
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
+	if err := b.link.join(e); err != nil {
+		_ = b.Main.Do(e.release)
+		return nil, err
+	}
 	if e.rotation.Staging() {
 		go e.conduct()
 	} else {
@@ -206,7 +210,7 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 
 func (e *executable) compiler() *lower.Compiler {
 	return &lower.Compiler{
-		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Prefixes: &e.prefixes, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(),
+		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Prefixes: &e.prefixes, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(), Peers: e.b.peers(),
 		ExpertImages: e.reachExperts(),
 		WeightsAt:    e.weightsAt, ScratchAt: e.scratchAt, Multiprocessors: e.b.Info.Multiprocessors, SharedPerBlock: e.b.Info.SharedPerBlock, Shared: e.b.Shared, Step: e.room.Addresses(e.scratchAt, e.pages),
 	}
@@ -242,6 +246,7 @@ func (e *executable) Close() error {
 	e.work.Broadcast()
 	e.mu.Unlock()
 	<-e.ended // all steps are done
+	e.b.link.leave()
 	return e.b.Main.Do(e.release)
 }
 
@@ -408,6 +413,8 @@ func (e *executable) finish() {
 		e.pending = append(e.pending[:0], e.pending[1:]...)
 		e.mu.Unlock()
 		if err := e.b.Waiter.Do(s.await); err != nil {
+			s.Err = fmt.Errorf("cuda: %w", err)
+		} else if err := s.lost(); err != nil {
 			s.Err = fmt.Errorf("cuda: %w", err)
 		} else {
 			s.collect()

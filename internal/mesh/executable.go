@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -55,19 +56,20 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	for i := range s.rows {
 		s.rows[i].Want &^= plan.WantLogits | plan.WantHidden | plan.WantLogProbability
 	}
-	for i, part := range e.parts {
+	s.steps = slices.Grow(s.steps, len(e.parts))[:len(e.parts)]
+	err := e.each(func(i int, part plan.Executable) (err error) {
 		ops, mine := s.batches[i].States[:0], *b
 		mine.States = e.pages.operations(ops, b.States, i)
 		if i > 0 {
 			mine.Rows, mine.Trace, mine.Timed, mine.Spans = s.rows, false, false, false
 		}
 		s.batches[i] = mine
-		of, err := part.Submit(&s.batches[i])
-		if err != nil {
-			e.closed = e.closed || i > 0 // the parts before wait for this step
-			return nil, fmt.Errorf("mesh: part %d of %d: %w", i, len(e.parts), err)
-		}
-		s.steps = append(s.steps, of)
+		s.steps[i], err = part.Submit(&s.batches[i])
+		return err
+	})
+	if err != nil {
+		e.closed = true // the parts that have begun wait for the others
+		return nil, err
 	}
 	if e.wanted = len(b.Rows); b.Late {
 		e.late = s
@@ -75,29 +77,56 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	return s, nil
 }
 
-// Wait implements [plan.Step]. The error of a step is that of the part in which it arose.
+// Wait implements [plan.Step]. The error of a step is that of the part in which it arose, and a
+// sequence fails if it fails in any part.
 func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
-	var result *plan.Result
+	var results []*plan.Result
 	var failed error
-	for i, part := range s.steps {
+	for _, part := range s.steps {
 		r, err := part.Wait(ctx)
-		switch {
-		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil, err
-		case err == nil && i == 0:
-			result = r
-		case err == nil && result != nil && !slices.Equal(result.Tokens, r.Tokens):
-			err = fmt.Errorf("mesh: part %d of %d has sampled other tokens than the first; one of the devices is faulty", i, len(s.steps))
 		}
 		if err != nil && (failed == nil || errors.Is(failed, plan.ErrPeer)) {
 			failed = err
 		}
+		results = append(results, r)
 	}
 	s.done.Store(true)
 	if failed != nil {
 		return nil, failed
 	}
+	result := results[0]
+	for _, r := range results[1:] {
+		result.Err = merge(result.Err, r.Err)
+	}
+	for part, r := range results {
+		for i, token := range r.Tokens {
+			if token != result.Tokens[i] && (result.Err == nil || result.Err[s.sequence(i)] == nil) {
+				return nil, fmt.Errorf("mesh: part %d of %d has sampled other tokens than the first; one of the devices is faulty", part, len(s.steps))
+			}
+		}
+	}
 	return result, nil
+}
+
+// sequence returns the sequence of a row.
+func (s *step) sequence(row int) int {
+	return sort.Search(s.Batch.Seqs(), func(q int) bool { return s.Batch.Start[q+1] > s.Batch.Rows[row].Token })
+}
+
+// merge returns the errors of sequences in two parts, which may be nil. An error that is not a number
+// that is not finite has priority, because other parts may see that as its consequence.
+func merge(a, b []error) []error {
+	if a == nil || b == nil {
+		return append(a, b...)
+	}
+	for q, err := range b {
+		if err != nil && (a[q] == nil || errors.Is(a[q], plan.ErrNotFinite) && !errors.Is(err, plan.ErrNotFinite)) {
+			a[q] = err
+		}
+	}
+	return a
 }
 
 // Release implements [plan.Step].
@@ -160,24 +189,23 @@ func (e *executable) Setup() plan.Setup {
 	return all
 }
 
-// Close implements [plan.Executable]. Parts close at the same time, because the last steps of each
-// need the others.
+// Close implements [plan.Executable].
 func (e *executable) Close() error {
 	e.closed, e.host = true, nil
+	return e.each(func(_ int, part plan.Executable) error { return part.Close() })
+}
+
+// each calls do for all parts at the same time: a part's call may wait for another part's.
+func (e *executable) each(do func(i int, part plan.Executable) error) error {
 	errs := make([]error, len(e.parts))
 	var all sync.WaitGroup
 	for i, part := range e.parts {
-		all.Go(func() { errs[i] = part.Close() })
+		all.Go(func() {
+			if err := do(i, part); err != nil {
+				errs[i] = fmt.Errorf("mesh: part %d of %d: %w", i, len(e.parts), err)
+			}
+		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
-}
-
-// each calls do for all parts.
-func (e *executable) each(do func(i int, part plan.Executable) error) error {
-	var errs []error
-	for i, part := range e.parts {
-		errs = append(errs, do(i, part))
-	}
 	return errors.Join(errs...)
 }

@@ -39,52 +39,43 @@ func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
 // A taken is what a part takes of its device, in bytes.
 type taken struct{ weights, states, scratch int }
 
-// take returns what each part of p takes.
-func (b *Backend) take(p *plan.Program, l plan.Limits) ([]taken, error) {
+// most returns the most that a part of p takes, times the parts: devices have the same memory, and
+// the largest part must have room. Compile returns the error of a program that cannot be divided.
+func (b *Backend) most(p *plan.Program, l plan.Limits) (t taken) {
 	parts, err := Partition(p, b.parts)
 	if err != nil {
-		return nil, err
+		return t
 	}
-	var all []taken
 	for _, part := range parts {
 		states, err := l.StateBytes(part.Program)
 		if err != nil {
-			return nil, err
+			return taken{}
 		}
-		all = append(all, taken{b.device.Weights(part.Program, l), states, b.device.Scratch(part.Program, l)})
+		t = taken{max(t.weights, b.device.Weights(part.Program, l)), max(t.states, states), max(t.scratch, b.device.Scratch(part.Program, l))}
 	}
-	return all, nil
+	return taken{b.parts * t.weights, b.parts * t.states, b.parts * t.scratch}
 }
 
-// Weights implements [plan.Backend]. It returns the sum over all parts.
-func (b *Backend) Weights(p *plan.Program, l plan.Limits) int {
-	n := 0
-	all, _ := b.take(p, l) // Compile returns the error
-	for _, m := range all {
-		n += m.weights
-	}
-	return n
-}
+// Weights implements [plan.Backend], for all parts.
+func (b *Backend) Weights(p *plan.Program, l plan.Limits) int { return b.most(p, l).weights }
 
-// Scratch implements [plan.Backend]. It returns the sum over all parts, and what the states of all
-// parts take beyond those of p: keys and values that several parts keep.
+// Scratch implements [plan.Backend], for all parts, with what their states take beyond those of p:
+// keys and values that several parts keep.
 func (b *Backend) Scratch(p *plan.Program, l plan.Limits) int {
-	all, err := b.take(p, l)
-	if err != nil {
-		return 0 // Compile returns the error
-	}
 	whole, _ := l.StateBytes(p)
-	n := -whole
-	for _, m := range all {
-		n += m.states + m.scratch
+	if t := b.most(p, l); t.states > 0 {
+		return t.states + t.scratch - whole
 	}
-	return n
+	return 0
 }
 
 // Compile implements [plan.Backend]. Values cannot be observed, because no part has all of them.
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	if l.Observed {
 		return nil, fmt.Errorf("mesh: values of a model in %d parts cannot be observed; use one device: %w", b.parts, errors.ErrUnsupported)
+	}
+	if l.Weights != 0 {
+		return nil, fmt.Errorf("mesh: weights of a model in %d parts are not streamed; use more devices, or one: %w", b.parts, errors.ErrUnsupported)
 	}
 	parts, err := Partition(p, b.parts)
 	if err != nil {

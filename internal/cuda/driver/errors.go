@@ -19,6 +19,8 @@ var (
 	// ErrDeviceLost reports that a fault has destroyed the context. Device memory can no longer be
 	// used.
 	ErrDeviceLost = errors.New("the device is lost")
+	// ErrNoPeer reports a device whose kernels cannot reach the memory of another one.
+	ErrNoPeer = errors.New("devices that cannot reach each other's memory")
 	// ErrClosed reports a closed context.
 	ErrClosed = errors.New("the CUDA context is closed")
 )
@@ -39,6 +41,7 @@ const (
 	InvalidContext       Code = 201
 	ECCUncorrectable     Code = 214
 	InvalidPTX           Code = 218
+	PeerUnsupported      Code = 217
 	NVLinkUncorrectable  Code = 220
 	Contained            Code = 226
 	InvalidHandle        Code = 400
@@ -47,6 +50,7 @@ const (
 	IllegalAddress       Code = 700
 	LaunchOutOfResources Code = 701
 	LaunchTimeout        Code = 702
+	PeerAlreadyEnabled   Code = 704
 	ContextIsDestroyed   Code = 709
 	Assert               Code = 710
 	HardwareStackError   Code = 714

@@ -22,6 +22,8 @@ const (
 	fnDevicePrimaryCtxRelease
 	fnCtxSetCurrent
 	fnCtxSynchronize
+	fnDeviceCanAccessPeer
+	fnCtxEnablePeerAccess
 
 	fnMemAlloc
 	fnMemFree
@@ -91,6 +93,8 @@ var symbols = [functions]string{
 	fnDevicePrimaryCtxRelease: "cuDevicePrimaryCtxRelease_v2",
 	fnCtxSetCurrent:           "cuCtxSetCurrent",
 	fnCtxSynchronize:          "cuCtxSynchronize",
+	fnDeviceCanAccessPeer:     "cuDeviceCanAccessPeer",
+	fnCtxEnablePeerAccess:     "cuCtxEnablePeerAccess",
 
 	fnMemAlloc:        "cuMemAlloc_v2",
 	fnMemFree:         "cuMemFree_v2",

@@ -20,9 +20,10 @@ type Compiler struct {
 	Prefixes *Prefixes
 	Room     *Room
 	Kernel   func(family, name string) (*driver.Function, error)
-	Table    Table // measured choices of kernels; may be nil
-	Hopper   bool  // the kernels are those for capability 9.0
-	Early    bool  // kernels may begin before the previous ones have ended
+	Table    Table  // measured choices of kernels; may be nil
+	Hopper   bool   // the kernels are those for capability 9.0
+	Early    bool   // kernels may begin before the previous ones have ended
+	Peers    *Peers // nil if the program is no part of one that is divided
 
 	WeightsAt, ScratchAt driver.DevicePtr
 	ExpertImages         []driver.DevicePtr // by mixture, in host memory; nil if experts stay on the device

@@ -35,6 +35,7 @@ type expertRoom struct {
 	apart                  [2]driver.DevicePtr // by slot: the products of gate and up, if separate launches compute them
 	hidden                 driver.DevicePtr    // by slot: the gated values in the form that the down product reads
 	out                    driver.DevicePtr    // by slot: the experts' outputs; earlier, the gathered input rows
+	own                    driver.DevicePtr    // by slot: of the gated values, the columns of a part; see exchange
 }
 
 // slotRows returns the maximum number of slots for the given number of tokens (see
@@ -58,7 +59,7 @@ func (experts) check(n *plan.Node) error {
 	if a := n.Attr.(plan.ExpertsAttr); len(a.Gate)+a.Identity > maxExperts {
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate)+a.Identity, maxExperts)
 	}
-	return nil
+	return checkCut(n)
 }
 
 func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
@@ -79,9 +80,12 @@ func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	chosen := min(tokens*a.Route.Used, len(a.Gate))
 	rows, reached := slotRows(&a, tokens)
 	elems := rows * rowStride(a.Gate[0].Rows())
-	hidden, joined := 2*reached*rowStride(a.Gate[0].Rows()), 0
+	hidden, joined, own := 2*reached*rowStride(width(&a)), 0, 0
 	if arithmetic(a.Down[0], lim) == inFloats {
-		hidden = 4 * elems
+		hidden = 4 * rows * rowStride(width(&a))
+	}
+	if a.Hidden != nil {
+		own = 4 * elems
 	}
 	if unjoined(&a, lim) {
 		joined = 4 * elems
@@ -89,7 +93,7 @@ func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	parts := partBytes * (chosen + rows/16)
 	out := max(4*rows*rowStride(int(p.Shapes[n.Out][1])), 2*reached*rowStride(int(p.Shapes[n.In[0]][1])))
 	entries := 4 * tokens * a.Route.Used
-	return []int{entries, entries, entries, 4 * rows, ActiveBytes * chosen, parts, 12, MissingBytes * chosen, 4, joined, joined, hidden, out}
+	return []int{entries, entries, entries, 4 * rows, ActiveBytes * chosen, parts, 12, MissingBytes * chosen, 4, joined, joined, hidden, out, own}
 }
 
 // roomOf returns the scratch memory of n.
@@ -97,7 +101,7 @@ func (m *mixture) roomOf(n *plan.Node) expertRoom {
 	r := m.scratch(n)
 	return expertRoom{
 		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], parts: r[5], sizes: r[6], missing: r[7], missed: r[8],
-		apart: [2]driver.DevicePtr{r[9], r[10]}, hidden: r[11], out: r[12],
+		apart: [2]driver.DevicePtr{r[9], r[10]}, hidden: r[11], out: r[12], own: r[13],
 	}
 }
 
@@ -160,6 +164,35 @@ type mixture struct {
 	e    expertRoom
 }
 
+// mixture returns the mixture of n.
+func (c *Compiler) mixture(n *plan.Node) *mixture {
+	m := &mixture{Compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
+	m.e = m.roomOf(n)
+	return m
+}
+
+// width returns the number of hidden values of a slot, of all parts.
+func width(a *plan.ExpertsAttr) int {
+	if n := len(a.Hidden); n > 0 {
+		return a.Hidden[n-1].Hi
+	}
+	return a.Gate[0].Rows()
+}
+
+// hidden returns the location of the gated values.
+func (m *mixture) hidden() device.Forms {
+	f := device.Forms{Stride: int32(rowStride(width(&m.attr))), Cols: int32(width(&m.attr)), By: half(0)}
+	switch arithmetic(m.attr.Down[0], m.Layout.lim) {
+	case inBF16:
+		f.Bf16 = m.e.hidden
+	case inF16:
+		f.F16 = m.e.hidden
+	default:
+		f.F32 = m.e.hidden
+	}
+	return f
+}
+
 // slots returns the maximum number of slots in a step of shape sh.
 func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.Used }
 
@@ -167,8 +200,7 @@ func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.U
 // single token, the token forms a group for each of its experts.
 func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
-	m := &mixture{Compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
-	m.e = m.roomOf(n)
+	m := c.mixture(n)
 	all, err := m.route(n)
 	if err != nil {
 		return nil, err
@@ -178,11 +210,24 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 	all = append(all, fetch...)
-	unit, hidden, err := m.units(n)
+	hidden := m.hidden()
+	of := hidden
+	if m.attr.Hidden != nil {
+		own := m.attr.Gate[0].Rows()
+		of = device.Forms{F32: m.e.own, Stride: int32(rowStride(own)), Cols: int32(own)}
+	}
+	unit, err := m.units(n, of)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, unit...)
+	if m.attr.Hidden != nil {
+		l, err := c.exchange(n, m.attr.Hidden, of, hidden, m.e.sizes+4, m.slots)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
 	down, err := m.expertWeights(m.attr.Down, m.attr.DownBias)
 	if err != nil {
 		return nil, err
@@ -303,25 +348,16 @@ func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, err
 	return l.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), to, err
 }
 
-// units computes the gated units of all slots, and returns the location of their values.
-func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
+// units computes the gated units of all slots and writes them to out.
+func (m *mixture) units(n *plan.Node, out device.Forms) ([]Launch, error) {
 	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
-	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn), By: half(0)}
-	switch hidden := e.hidden; arithmetic(m.attr.Down[0], m.Layout.lim) {
-	case inBF16:
-		out.Bf16 = hidden
-	case inF16:
-		out.F16 = hidden
-	default:
-		out.F32 = hidden
-	}
 	gate, err := m.expertWeights(m.attr.Gate, m.attr.GateBias)
 	if err != nil {
-		return nil, out, err
+		return nil, err
 	}
 	up, err := m.expertWeights(m.attr.Up, m.attr.UpBias)
 	if err != nil {
-		return nil, out, err
+		return nil, err
 	}
 	// rows returns the rows that w is multiplied with, and whether they are those of tokens.
 	var all []Launch
@@ -337,21 +373,21 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		a := ExpertArgs{P: [2]expertProductArgs{gate, up}, out: out, unit: unitOf(m.attr.GLU)}
 		in, ofTokens, err := rows(m.attr.Gate[0])
 		if err != nil {
-			return nil, out, err
+			return nil, err
 		}
 		ls, err := m.product(m.attr.Gate[0], in, ofTokens, &a, true)
-		return append(all, ls...), out, err
+		return append(all, ls...), err
 	}
 	for i, p := range []expertProductArgs{gate, up} {
 		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
 		a := ExpertArgs{P: [2]expertProductArgs{p}, y: e.apart[i], stride: out.Stride}
 		in, ofTokens, err := rows(w)
 		if err != nil {
-			return nil, out, err
+			return nil, err
 		}
 		ls, err := m.product(w, in, ofTokens, &a, false)
 		if err != nil {
-			return nil, out, err
+			return nil, err
 		}
 		all = append(all, ls...)
 	}
@@ -364,7 +400,7 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		return driver.Dim3{X: (int(out.Stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
 	})
 	l.Moves = m.rowsMove(8*ffn + m.rowBytes(arithmetic(m.attr.Down[0], m.Layout.lim), ffn))
-	return append(all, l), out, err
+	return append(all, l), err
 }
 
 // expertWeights returns the locations of the experts' matrices, and of their biases if there are

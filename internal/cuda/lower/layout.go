@@ -38,8 +38,11 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		l.by[n.Out] = half(operations[n.Op].most(n))
-		if n.Op == plan.Experts {
+		switch n.Op {
+		case plan.Experts:
 			l.routes[n.In[1]] = true
+		case plan.Gather:
+			l.by[n.Out] = l.by[n.In[0]]
 		}
 	}
 	if apart {
@@ -56,7 +59,7 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 			io[i].In = append(io[i].In, norm.Inputs()...)
 		}
 	}
-	l.scratch = plan.PlanScratch(p, io)
+	l.scratch = plan.PlanScratch(p, early(l.Stages, io))
 	for i := range l.Stages {
 		s := &l.Stages[i]
 		for j, v := range s.Inputs() {

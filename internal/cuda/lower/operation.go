@@ -74,6 +74,7 @@ var operations = map[*plan.Op]operation{
 	plan.Rescale:       rescale{},
 	plan.Sparsify:      sparsify{},
 	plan.Pick:          pick{},
+	plan.Gather:        gather{},
 }
 
 // operationOf returns the operation of a stage.

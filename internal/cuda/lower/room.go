@@ -40,7 +40,8 @@ type Room struct {
 	Places                                                          []int  // by group: of tokens, up to the shape's number
 	prefixes                                                        prefixRoom
 	Failed, Bad, Overflow, FlagsEnd                                 int // [S] each
-	Ids, Results, Uses, ResultsEnd                                  int // Uses: of experts, since the start
+	Ids, Results, Uses, Mail, ResultsEnd                            int // Uses: of experts, since the start; Mail: see Peers
+	outs, mails                                                     int // see Connect
 
 	Masks, MaskWords int
 	Adjustments      int                // of a step, up to RoomyAdjustments
@@ -83,9 +84,10 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	r.Failed, r.Bad, r.Overflow = take(4*l.Seqs), take(4*l.Seqs), take(4*l.Seqs)
 	r.FlagsEnd = r.Bytes
 	r.Ids, r.Results = take(4*l.Tokens), take(resultBytes*l.Rows)
-	r.Uses = take(UsesBytes)
+	r.Uses, r.Mail = take(UsesBytes), take(mailBytes)
 	r.ResultsEnd = r.Bytes
 
+	r.takePeers(p, take)
 	vocab := int(p.Shapes[p.Logits][1])
 	r.MaskWords = p.MaskWords()
 	r.Masks = take(l.MaskBytes(p))

@@ -21,7 +21,7 @@ func TestBenchMultiplies(t *testing.T) {
 		t.Skip("REALIZAR_EMULATED names no folder")
 	}
 	e := emulate.Open(t)
-	d := drivertest.New(t, e.Options()).Driver()
+	d := drivertest.New(t, e.Options(1)).Driver()
 	devices, err := d.Devices()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ func init() {
 		driver.InvalidDevice:        {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 		driver.InvalidContext:       {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 		driver.ECCUncorrectable:     {"CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+		driver.PeerUnsupported:      {"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices"},
+		driver.PeerAlreadyEnabled:   {"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
 		driver.InvalidPTX:           {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
 		driver.InvalidHandle:        {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
 		driver.NotFound:             {"CUDA_ERROR_NOT_FOUND", "named symbol not found"},
@@ -132,6 +134,27 @@ func (s *slot) addDevices() {
 	s.add("cuCtxSetCurrent", func(context uintptr) uintptr {
 		return s.call("cuCtxSetCurrent", func(f *Fake) driver.Code {
 			f.current[thread()] = int(context)
+			return driver.Success
+		})
+	})
+	s.add("cuDeviceCanAccessPeer", func(out *int32, _, _ int32) uintptr {
+		return s.call("cuDeviceCanAccessPeer", func(f *Fake) driver.Code {
+			if *out = 1; f.options.Apart {
+				*out = 0
+			}
+			return driver.Success
+		})
+	})
+	s.add("cuCtxEnablePeerAccess", func(context uintptr, _ uint32) uintptr {
+		return s.callInContext("cuCtxEnablePeerAccess", func(f *Fake, device int) driver.Code {
+			way := [2]int{device, int(context) - 1}
+			switch {
+			case f.options.Apart || way[0] == way[1] || f.retained[way[1]] == 0:
+				return driver.PeerUnsupported
+			case f.reach[way]:
+				return driver.PeerAlreadyEnabled
+			}
+			f.reach[way] = true
 			return driver.Success
 		})
 	})

@@ -25,8 +25,11 @@ type Options struct {
 	// Effect, if not nil, is the effect of a kernel. at returns n bytes of device memory from
 	// address p, for reading and writing.
 	Effect func(l *Launch, at func(p uint64, n int) []byte)
-	// Run, if not nil, is called for every launch with the text of its module.
+	// Run, if not nil, is called for every launch with the text of its module. Launches of different
+	// devices run at the same time.
 	Run func(l *Launch, text string)
+	// Apart says that devices do not reach each other's memory.
+	Apart bool
 	// Arena, if not nil, is where device memory and pinned memory lie, at their own addresses. What
 	// is allocated there is NaN.
 	Arena []byte
@@ -48,6 +51,7 @@ type Launch struct {
 	Programmatic bool
 	Params       []byte // nil if the kernel has no parameters
 	Graph        bool   // launched as part of a graph
+	Device       int
 }
 
 // A Work is an item of a stream's work: one of the following.
@@ -75,10 +79,11 @@ type Fake struct {
 	calls    map[string]int
 	held     map[string]chan struct{} // closed when the calls may continue
 	faults   []fault
-	lost     driver.Code // the context's fault, which all later calls return
-	retained map[int]int // by device
-	current  map[int]int // device + 1 by thread
-	next     uintptr     // handle
+	lost     driver.Code     // the context's fault, which all later calls return
+	retained map[int]int     // by device
+	current  map[int]int     // device + 1 by thread
+	reach    map[[2]int]bool // the devices whose memory a device reaches
+	next     uintptr         // handle
 	objects  map[uintptr]any
 	memory   deviceMemory
 	host     map[uintptr][]byte
@@ -120,6 +125,7 @@ func New(t testing.TB, options Options) *Fake {
 		held:     map[string]chan struct{}{},
 		retained: map[int]int{},
 		current:  map[int]int{},
+		reach:    map[[2]int]bool{},
 		next:     0x1000,
 		objects:  map[uintptr]any{},
 		memory:   newMemory(options.Arena, len(options.Devices)),

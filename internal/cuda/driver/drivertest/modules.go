@@ -151,13 +151,15 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 	}
 	return f.enqueue(config.stream, func(graph bool) driver.Code {
 		l := l
-		l.Graph = graph
+		l.Graph, l.Device = graph, f.current[thread()]-1
 		f.launches = append(f.launches, l)
 		f.work = append(f.work, Work{Stream: f.working, Launch: &l})
 		if f.options.Effect != nil {
 			f.options.Effect(&l, f.memory.at)
 		}
 		if f.options.Run != nil {
+			f.mu.Unlock()
+			defer f.mu.Lock()
 			f.options.Run(&l, k.text)
 		}
 		return driver.Success

@@ -46,7 +46,7 @@ type GPU struct {
 	kernels map[string][]kernel
 
 	mu       sync.Mutex
-	programs map[string]*program
+	programs map[string]*program // by family and device
 	launches int
 	failed   bool
 }
@@ -76,12 +76,11 @@ func Open(t testing.TB) *GPU {
 	return g
 }
 
-// Options returns the options of a driver that has the device and runs its launches.
-func (g *GPU) Options() drivertest.Options {
-	return drivertest.Options{
-		Devices: []drivertest.Device{{Name: "emulated", Memory: len(g.arena) / 4, Capability: driver.Capability{Major: 8}}},
-		Arena:   g.arena, Run: g.run,
-	}
+// Options returns the options of a driver that has the device, as often as devices says, and runs its
+// launches.
+func (g *GPU) Options(devices int) drivertest.Options {
+	device := drivertest.Device{Name: "emulated", Memory: len(g.arena) / 4 / devices, Capability: driver.Capability{Major: 8}}
+	return drivertest.Options{Devices: slices.Repeat([]drivertest.Device{device}, devices), Arena: g.arena, Run: g.run}
 }
 
 // PTX prefixes the text of a family with its name, which identifies the family in launches.
@@ -175,9 +174,10 @@ type program struct {
 	said bytes.Buffer
 }
 
-// program returns the running program of a family.
-func (g *GPU) program(family string) (*program, error) {
-	if p := g.programs[family]; p != nil {
+// program returns the running program of a family on a device.
+func (g *GPU) program(family string, device int) (*program, error) {
+	key := fmt.Sprint(family, " ", device)
+	if p := g.programs[key]; p != nil {
 		return p, nil
 	}
 	p := &program{}
@@ -196,7 +196,7 @@ func (g *GPU) program(family string) (*program, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	g.programs[family] = p
+	g.programs[key] = p
 	return p, nil
 }
 
@@ -229,45 +229,52 @@ func (g *GPU) build(family string) (string, error) {
 
 // run runs a launch. A kernel that fails fails the test; after that the device runs nothing.
 func (g *GPU) run(l *drivertest.Launch, text string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.failed {
-		return
+	line, _, _ := strings.Cut(text, "\n")
+	family := strings.TrimPrefix(line, "// ")
+	p, number, err := g.begin(family, l.Device)
+	if err == nil && p != nil {
+		err = g.launch(p, family, number, l)
 	}
-	if err := g.launch(l, text); err != nil {
+	if err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		g.failed = true
 		g.t.Errorf("emulate: %v", err)
 	}
 }
 
-func (g *GPU) launch(l *drivertest.Launch, text string) error {
-	line, _, _ := strings.Cut(text, "\n")
-	family := strings.TrimPrefix(line, "// ")
-	p, err := g.program(family)
-	if err != nil {
-		return err
+// begin returns the program for a launch and the launch's number; no program after a failure.
+func (g *GPU) begin(family string, device int) (*program, int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failed {
+		return nil, 0, nil
 	}
 	g.launches++
+	p, err := g.program(family, device)
+	return p, g.launches, err
+}
+
+func (g *GPU) launch(p *program, family string, number int, l *drivertest.Launch) error {
 	which := slices.IndexFunc(g.kernels[family], func(k kernel) bool { return k.name == l.Kernel })
 	if which < 0 {
 		return fmt.Errorf("layouts.txt has no kernel %s of %s: run go generate", l.Kernel, family)
 	}
 	header := [8]int32{
 		int32(which), int32(l.Grid.X), int32(max(1, l.Grid.Y)), int32(max(1, l.Grid.Z)),
-		int32(l.Block.X), int32(l.Shared), int32(g.launches % 2), int32(len(l.Params)),
+		int32(l.Block.X), int32(l.Shared), int32(number % 2), int32(len(l.Params)),
 	}
 	var message bytes.Buffer
 	if err := binary.Write(&message, binary.LittleEndian, header); err != nil {
 		return err
 	}
 	message.Write(l.Params)
-	_, err = p.in.Write(message.Bytes())
+	_, err := p.in.Write(message.Bytes())
 	if err == nil {
 		_, err = io.ReadFull(p.out, make([]byte, 1))
 	}
 	if err != nil {
 		err = fmt.Errorf("%s %s of %v blocks of %d threads: %w, %w\n%s", family, l.Kernel, l.Grid, l.Block.X, err, p.cmd.Wait(), p.said.Bytes())
-		delete(g.programs, family)
 	}
 	return err
 }

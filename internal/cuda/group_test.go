@@ -1,0 +1,176 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
+	"github.com/realizar/realizar/internal/longtest"
+	"github.com/realizar/realizar/internal/mesh"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// openGroup opens a driver with several devices and all of them together.
+func openGroup(t *testing.T, options drivertest.Options, o Options) *Group {
+	t.Helper()
+	o.Driver = drivertest.New(t, options).Driver()
+	var numbers []int
+	for i := range options.Devices {
+		numbers = append(numbers, i)
+	}
+	g, err := OpenGroup(o, numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// groupLogits runs two sequences together, cut into steps of different sizes.
+func groupLogits(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) [][]float32 {
+	t.Helper()
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 32, 2, 96, testPageTokens, base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Exe.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	rng := rand.New(rand.NewPCG(3, 4))
+	ids := func(n int) (list []int32) {
+		for range n {
+			list = append(list, int32(rng.IntN(p.Vocab)))
+		}
+		return list
+	}
+	seqs := []*plantest.Seq{r.Add(ids(40), 23), r.Add(ids(5), 1)}
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return append(seqs[0].Logits, seqs[1].Logits...)
+}
+
+// Several devices compute the bits of one. If REALIZAR_EMULATED names a folder for compiled kernels,
+// all models and numbers of devices are tried.
+func TestGroupBits(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	g := emulate.Open(t)
+	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
+	models := map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
+		"dense": plantest.Model, "experts": plantest.MoEModel, "recurrent": plantest.RecurrentModel, "delta": plantest.DeltaModel,
+		"states": plantest.StatesModel, "latent": plantest.LatentModel, "sparse": plantest.SparseModel,
+		"compressed": plantest.CompressedModel, "forms": plantest.FormsModel,
+	}
+	names, counts := longtest.Cases([]string{"dense", "experts"}, []string{"dense"}), []int{2}
+	bases := []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
+	if os.Getenv("REALIZAR_EMULATED") != "" {
+		names, counts = slices.Sorted(maps.Keys(models)), []int{2, 3, 4}
+		bases = append(bases, plan.Limits{Cache: tensor.F32, Activations: tensor.F32})
+	}
+	for _, name := range names {
+		p := models[name](t, nil)
+		for _, base := range bases {
+			want := groupLogits(t, one, p, base)
+			for _, devices := range counts {
+				t.Run(fmt.Sprintf("%s, %v cache, %d devices", name, base.Cache, devices), func(t *testing.T) {
+					group := openGroup(t, g.Options(devices), Options{PTX: g.PTX})
+					group.patience = time.Hour // kernels are compiled meanwhile
+					got := groupLogits(t, mesh.New(group, devices), p, base)
+					for i := range want {
+						for j, w := range want[i] {
+							if got[i][j] != w {
+								t.Fatalf("row %d, token %d: logit %v, on one device %v", i, j, got[i][j], w)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// Devices that do not reach each other's memory, or that appear twice, are refused by name.
+func TestGroupRefuses(t *testing.T) {
+	devices := []drivertest.Device{{Name: "left", Memory: 1 << 30}, {Name: "right", Memory: 1 << 29}}
+	g := openGroup(t, drivertest.Options{Devices: devices, Apart: true}, Options{})
+	if m := g.Memory(); m.Total != 2<<29 {
+		t.Errorf("%d bytes; want twice the smaller device", m.Total)
+	}
+	p := plantest.Model(t, nil)
+	limits := plantest.LimitsFor(p, 8, 1, 32, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
+	_, err := mesh.New(g, 2).Compile(t.Context(), p, limits, nil)
+	if !errors.Is(err, driver.ErrNoPeer) || !strings.Contains(err.Error(), "device 0, left, does not reach device 1, right") {
+		t.Errorf("without a link: %v", err)
+	}
+	for numbers, says := range map[string]string{"[0 0]": "device 0 appears twice", "[0 5]": "device 5 of 2", "[]": "0 devices"} {
+		var list []int
+		for _, word := range strings.Fields(strings.Trim(numbers, "[]")) {
+			list = append(list, int(word[0]-'0'))
+		}
+		_, err := OpenGroup(Options{Driver: drivertest.New(t, drivertest.Options{Devices: devices}).Driver()}, list)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("devices %s: %v, want %q", numbers, err, says)
+		}
+	}
+}
+
+// A device that does not answer ends the steps with an error, and the executable closes.
+func TestGroupLosesOne(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	e := emulate.Open(t)
+	g := openGroup(t, e.Options(2), Options{PTX: e.PTX})
+	g.patience = 50 * time.Millisecond
+	p := plantest.Model(t, nil)
+	limits := plantest.LimitsFor(p, 8, 1, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
+	var parts []plan.Executable
+	all, err := mesh.Partition(p, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range g.Connect(2) {
+		exe, err := b.Compile(context.Background(), all[i].Program, limits, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, exe)
+	}
+	s, err := parts[0].Submit(batchOf(all[0].Program, 1, 0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Wait(t.Context()); !errors.Is(err, plan.ErrPeer) || !strings.Contains(err.Error(), "part 1 of 2 has not answered for 50ms") {
+		t.Errorf("the step of a part alone: %v", err)
+	}
+	var closed sync.WaitGroup
+	for _, part := range parts {
+		closed.Go(func() {
+			if err := part.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	closed.Wait()
+}
