@@ -63,9 +63,7 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	if c.stages = fuse.Single(p); b.passes && !apart {
 		c.stages = b.rules(lim).Stages(p)
 	}
-	for c.head < len(c.stages) && (p.Head == nil || c.stages[c.head].Node().Out < p.Nodes[p.Head.First].Out) {
-		c.head++
-	}
+	c.head = fuse.HeadOf(p, c.stages)
 	io := make([]plan.Stage, len(c.stages))
 	for i := range c.stages {
 		io[i] = c.stages[i].IO()

@@ -42,6 +42,15 @@ func Single(p *plan.Program) []Stage {
 	return all
 }
 
+// HeadOf returns the index of the first stage of p's head, or the number of stages if p has none.
+func HeadOf(p *plan.Program, stages []Stage) int {
+	if p.Head == nil {
+		return len(stages)
+	}
+	first := p.Nodes[p.Head.First].Out
+	return slices.IndexFunc(stages, func(s Stage) bool { return s.Node().Out >= first })
+}
+
 // A joiner cuts a program into stages.
 type joiner struct {
 	Rules

@@ -1,8 +1,6 @@
 package plantest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -196,24 +194,14 @@ func sparsify(t *testing.T, b plan.Backend) {
 	}
 }
 
-// spreadColumns moves columns to other places, or to their own, and leaves the others absent. A backend
-// without a kernel must refuse to compile the program.
+// spreadColumns moves columns to other places, or to their own, and leaves the others absent.
 func spreadColumns(t *testing.T, b plan.Backend) {
 	rng := newRand(28)
 	table := Weight(rng, "table", tensor.F32, 3, 23, 5)
 	list := ids(rng, 12, 23)
 	for _, places := range [][]int32{{6, 0, 1, 3, 8}, {0, 1, 2, 3, 4}} {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Spread(x, places, 9) })
-		exe, err := b.Compile(context.Background(), p, LimitsFor(p, 12, 1, 16, 12, plan.Limits{Cache: tensor.F32}), nil)
-		if errors.Is(err, errors.ErrUnsupported) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := exe.Close(); err != nil {
-			t.Fatal(err)
-		}
+		supported(t, b, p, LimitsFor(p, 12, 1, 16, 12, plan.Limits{Cache: tensor.F32}))
 		want := rowsOf(matrix(table), list)
 		for i, row := range want {
 			want[i] = slices.Repeat([]float64{float64(float32(plan.Absent))}, 9)
