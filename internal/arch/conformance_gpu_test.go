@@ -26,6 +26,7 @@ import (
 
 func gpu(t *testing.T) *cuda.Backend {
 	t.Helper()
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	o := cuda.Options{}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		g := emulate.Open(t)
@@ -42,6 +43,8 @@ func gpu(t *testing.T) *cuda.Backend {
 	})
 	return b
 }
+
+func init() { deviceOfHeads = func(t *testing.T) plan.Backend { return gpu(t) } }
 
 // GPUs pass the tests of processors.
 func TestGPUConformance(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/arch"
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/modelfile"
@@ -226,7 +225,7 @@ func TestEagle(t *testing.T) {
 			if !m.gguf && m.tensors["lm_head.weight"] == nil {
 				reference.output = reference.target
 			}
-			for _, b := range []plan.Backend{cpu.Reference(), cpu.New(2)} {
+			for _, b := range headBackends(t) {
 				for _, chunk := range []int{1, 4, 40} {
 					comparePredictions(t, b, func() (*arch.Model, error) { return arch.BuildEagle(reference.target.f, h.f) }, &reference, chunk)
 				}

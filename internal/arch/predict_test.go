@@ -327,13 +327,24 @@ func TestPredicting(t *testing.T) {
 			if c.reference.f = f; c.reference.top[0] == "" {
 				t.Fatal("no embedding")
 			}
-			for _, b := range []plan.Backend{cpu.Reference(), cpu.New(2)} {
+			for _, b := range headBackends(t) {
 				for _, chunk := range []int{1, 4, 40} {
 					comparePredictions(t, b, func() (*arch.Model, error) { return arch.BuildPredicting(f) }, &c.reference, chunk)
 				}
 			}
 		})
 	}
+}
+
+// deviceOfHeads returns a GPU, for tests of programs with heads; nil without one.
+var deviceOfHeads func(t *testing.T) plan.Backend
+
+// headBackends returns the backends that are compared with the references of heads.
+func headBackends(t *testing.T) []plan.Backend {
+	if deviceOfHeads != nil {
+		return []plan.Backend{deviceOfHeads(t)}
+	}
+	return []plan.Backend{cpu.Reference(), cpu.New(2)}
 }
 
 // A predictions is a reference of what a head predicts.

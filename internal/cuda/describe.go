@@ -38,24 +38,27 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 		return nil, err
 	}
 	lines := []string{"step: " + names(before, &lim)}
-	for i := range stages {
-		lines = append(lines, l.Stages[i].String()+": "+names(stages[i], &lim))
-	}
-	after, err := c.Finite()
-	if err != nil {
-		return nil, err
-	}
-	lines = append(lines, "residual: "+names(after, &lim))
-	for _, adjusted := range []bool{false, true} {
-		sampling, err := c.Sampling(adjusted)
+	for _, head := range headsOf(p) {
+		from, to := l.Part(head)
+		for i := from; i < to; i++ {
+			lines = append(lines, l.Stages[i].String()+": "+names(stages[i], &lim))
+		}
+		after, err := c.Finite(head)
 		if err != nil {
 			return nil, err
 		}
-		what := "sampling: "
-		if adjusted {
-			what = "adjusted sampling: "
+		lines = append(lines, "residual: "+names(after, &lim))
+		for _, adjusted := range []bool{false, true} {
+			sampling, err := c.Sampling(head, adjusted)
+			if err != nil {
+				return nil, err
+			}
+			what := "sampling: "
+			if adjusted {
+				what = "adjusted sampling: "
+			}
+			lines = append(lines, what+names(sampling, &lim))
 		}
-		lines = append(lines, what+names(sampling, &lim))
 	}
 	return lines, nil
 }

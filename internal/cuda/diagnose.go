@@ -58,13 +58,14 @@ func (s *step) look(open int) (err error) {
 	if err := c.CopyToDevice(at+driver.DevicePtr(r.Counts), s.in[:e.room.FlagsEnd-e.room.Counts]); err != nil {
 		return err
 	}
+	if err := e.setConstants(at, r); err != nil {
+		return err
+	}
 	for i := range r.Freqs {
-		n := len(r.Ropes[i].Freqs)
-		if r.Ropes[i].Dynamic != nil {
-			n *= 2 + e.lim.Tokens
-		} else {
-			n *= 2
+		if r.Ropes[i].Dynamic == nil {
+			continue
 		}
+		n := len(r.Ropes[i].Freqs) * (2 + e.lim.Tokens)
 		if err := c.CopyOnDevice(at+driver.DevicePtr(r.Freqs[i]), e.scratchAt+driver.DevicePtr(e.room.Freqs[i]), 8*n); err != nil {
 			return err
 		}
@@ -100,7 +101,8 @@ func (s *step) look(open int) (err error) {
 		return err
 	}
 	var row []byte
-	for i := range stages {
+	first, end := apart.Part(b.Head)
+	for i := first; i < end; i++ {
 		if open == 0 {
 			break
 		}
@@ -180,6 +182,9 @@ func (s *step) keepPages() (back func() error, err error) {
 // of the states after it.
 func (s *step) writtenPages(group int) (pages []int32) {
 	b, t := s.Batch, &s.Batch.Tables[group]
+	if !s.e.p.Uses(group, b.Head) {
+		return nil
+	}
 	for q := range b.Seqs() {
 		if s.e.p.Groups[group].Kind == plan.PerSequence {
 			_, out := t.Slots(q)

@@ -21,6 +21,7 @@ func openEmulated(t *testing.T) *Backend {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	g := emulate.Open(t)
 	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b
@@ -29,7 +30,7 @@ func openEmulated(t *testing.T) *Backend {
 // Kernels compute what operations mean: those of which the host compiles few.
 func TestEmulated(t *testing.T) {
 	b := openEmulated(t)
-	plantest.Some(t, b, "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds")
+	plantest.Some(t, b, "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds", "Spread", "Recall", "HeadsOfTheFirst")
 	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
 }
 

@@ -65,11 +65,9 @@ type executable struct {
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: address of a step's page table
 
-	stream  *driver.Stream
-	forward []lower.Launch
-	sample  []lower.Launch // for ordinary rows
-	adjust  []lower.Launch // for steps with adjusted rows
-	graphs  map[piece]*driver.GraphExec
+	stream *driver.Stream
+	parts  [2]launches // of steps, and of steps with [plan.Batch.Head]
+	graphs map[piece]*driver.GraphExec
 
 	expertImages [][]byte // by mixture; nil if the device has room for all experts
 	torn         bool     // a step failed between its launches
@@ -91,6 +89,21 @@ type executable struct {
 	given   bool       // no more steps will become pending
 	work    *sync.Cond // signals a change of these fields or of closed
 	ended   chan struct{}
+}
+
+// launches are those of a step.
+type launches struct {
+	forward []lower.Launch
+	sample  []lower.Launch // for ordinary rows
+	adjust  []lower.Launch // for steps with adjusted rows
+}
+
+// part returns the launches of a step with that [plan.Batch.Head].
+func (e *executable) part(head bool) *launches {
+	if head {
+		return &e.parts[1]
+	}
+	return &e.parts[0]
 }
 
 // Compile implements [plan.Backend].
@@ -186,7 +199,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 			}
 			e.pages = append(e.pages, at)
 		}
-		if err := e.setFrequencies(); err != nil {
+		if err := e.setConstants(e.scratchAt, e.room); err != nil {
 			return err
 		}
 		begun := time.Now()
@@ -223,17 +236,30 @@ func (e *executable) compile() error {
 	if err != nil {
 		return err
 	}
-	e.forward = append(before, slices.Concat(stages...)...)
-	finite, err := c.Finite()
-	if err != nil {
-		return err
+	for _, head := range headsOf(e.p) {
+		l := e.part(head)
+		from, to := e.layout.Part(head)
+		finite, err := c.Finite(head)
+		if err != nil {
+			return err
+		}
+		l.forward = slices.Concat(before, slices.Concat(stages[from:to]...), finite)
+		if l.sample, err = c.Sampling(head, false); err != nil {
+			return err
+		}
+		if l.adjust, err = c.Sampling(head, true); err != nil {
+			return err
+		}
 	}
-	e.forward = append(e.forward, finite...)
-	if e.sample, err = c.Sampling(false); err != nil {
-		return err
+	return nil
+}
+
+// headsOf returns the values that [plan.Batch.Head] may have.
+func headsOf(p *plan.Program) []bool {
+	if p.Head == nil {
+		return []bool{false}
 	}
-	e.adjust, err = c.Sampling(true)
-	return err
+	return []bool{false, true}
 }
 
 // Close implements [plan.Executable].
@@ -297,6 +323,7 @@ func (e *executable) dropGraphs() error {
 // A piece is a part of a step's launches that has its own graph. Pieces that sample have a separate
 // shape, and serve steps of any number of tokens.
 type piece struct {
+	head     bool
 	shape    lower.Shape
 	sampling lower.SamplingShape
 	from, to int
@@ -312,17 +339,19 @@ func (e *executable) run(s *step) error {
 		}
 		s.timers.Cost = cost
 	}
-	return e.pieces(s, e.forward, piece{shape: s.sh})
+	head := s.Batch.Head
+	return e.pieces(s, e.part(head).forward, piece{head: head, shape: s.sh})
 }
 
 // choose queues the sampling of a step on the stream.
 func (e *executable) choose(s *step) error {
 	if s.sh.Rows > 0 {
-		sampling, launches := samplingOf(s.Batch), e.sample
+		sampling, part := samplingOf(s.Batch), e.part(s.Batch.Head)
+		all := part.sample
 		if sampling.Adjusted {
-			launches = e.adjust
+			all = part.adjust
 		}
-		if err := e.pieces(s, launches, piece{sampling: sampling}); err != nil {
+		if err := e.pieces(s, all, piece{head: s.Batch.Head, sampling: sampling}); err != nil {
 			return err
 		}
 	}

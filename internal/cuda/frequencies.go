@@ -1,9 +1,9 @@
 package cuda
 
 import (
-	"github.com/realizar/realizar/internal/cuda/driver"
-
 	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 )
 
 // chooseFrequencies writes which set of a rope's frequencies each token uses.
@@ -49,14 +49,22 @@ func (s *step) dynamicFrequencies() error {
 	return nil
 }
 
-// setFrequencies writes the constant frequencies.
-func (e *executable) setFrequencies() error {
-	for i := range e.room.Ropes {
-		a := &e.room.Ropes[i]
+// setConstants writes what no step changes: the constant frequencies, and the columns of spreads.
+func (e *executable) setConstants(at driver.DevicePtr, r *lower.Room) error {
+	for _, s := range r.Spreads {
+		columns := s.Columns()
+		all := make([]byte, 4*len(columns))
+		copy(device.Words[int32](all), columns)
+		if err := e.b.Main.CopyToDevice(at+driver.DevicePtr(s.At), all); err != nil {
+			return err
+		}
+	}
+	for i := range r.Ropes {
+		a := &r.Ropes[i]
 		all := make([]byte, 8*2*len(a.Freqs))
 		copy(device.Words[float64](all), a.Freqs)
 		copy(device.Words[float64](all)[len(a.Freqs):], a.LongFreqs)
-		if err := e.b.Main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Freqs[i]), all); err != nil {
+		if err := e.b.Main.CopyToDevice(at+driver.DevicePtr(r.Freqs[i]), all); err != nil {
 			return err
 		}
 	}

@@ -216,10 +216,11 @@ var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
 // Every requested kernel exists, for every format, cache and step size, and is launched with as
 // many bytes of arguments as it declares. Every kernel is requested by some program.
 func TestKernels(t *testing.T) {
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil)}
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil), plantest.HeadModel(t)}
 	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128} {
 		heads = append(heads, attending(t, headDim))
@@ -248,6 +249,13 @@ func TestKernels(t *testing.T) {
 				for _, size := range [][2]int{{1, 1}, {1, 5}, {1, 60}, {4, 60}, {2, 1}, {7, 1}, {16, 1}, {17, 1}, {33, 1}, {64, 1}} {
 					if err := run(x, batchOf(p, size[0], 0, size[1])); err != nil {
 						t.Fatalf("%d sequences of %d tokens: %v", size[0], size[1], err)
+					}
+				}
+				if p.Head != nil {
+					head := batchOf(p, 3, 1, 1)
+					head.Head = true
+					if err := run(x, head); err != nil {
+						t.Fatalf("a step of the head: %v", err)
 					}
 				}
 				adjusted := batchOf(p, 1, 0, 1)

@@ -298,11 +298,12 @@ func (s *step) copyBack() error {
 		return err
 	}
 	to := s.wide
+	_, hiddenAt, logitsAt := e.p.Outputs(b.Head)
 	for i := range b.Rows {
 		for _, w := range []struct {
 			want plan.Want
 			v    plan.Value
-		}{{plan.WantLogits, e.p.Logits}, {plan.WantHidden, e.p.Hidden}} {
+		}{{plan.WantLogits, logitsAt}, {plan.WantHidden, hiddenAt}} {
 			if b.Rows[i].Want&w.want == 0 {
 				continue
 			}
@@ -320,12 +321,13 @@ func (s *step) copyBack() error {
 // wideSizes returns the number of requested logits and of requested hidden states.
 func (s *step) wideSizes() (logits, hidden int) {
 	p := s.e.p
+	_, hiddenAt, logitsAt := p.Outputs(s.Batch.Head)
 	for i := range s.Batch.Rows {
 		if w := s.Batch.Rows[i].Want; w&plan.WantLogits != 0 {
-			logits += int(p.Shapes[p.Logits][1])
+			logits += int(p.Shapes[logitsAt][1])
 		}
 		if w := s.Batch.Rows[i].Want; w&plan.WantHidden != 0 {
-			hidden += int(p.Shapes[p.Hidden][1])
+			hidden += int(p.Shapes[hiddenAt][1])
 		}
 	}
 	return logits, hidden
@@ -382,13 +384,14 @@ func (s *step) collect() {
 		wide = wide[cols:]
 		return (*all)[n:len(*all):len(*all)]
 	}
+	_, hiddenAt, logitsAt := e.p.Outputs(b.Head)
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if row.Want&plan.WantLogits != 0 {
-			s.Result.Logits[i] = keep(&s.logits, e.p.Logits)
+			s.Result.Logits[i] = keep(&s.logits, logitsAt)
 		}
 		if row.Want&plan.WantHidden != 0 {
-			s.Result.Hidden[i] = keep(&s.hidden, e.p.Hidden)
+			s.Result.Hidden[i] = keep(&s.hidden, hiddenAt)
 		}
 		fail(sequence[row.Token], rowError(results[i].Status))
 		if s.failed[sequence[row.Token]] == nil {

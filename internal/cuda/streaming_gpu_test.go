@@ -293,7 +293,7 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 			if err := x.Launch(e.stream); err != nil {
 				return err
 			}
-			return e.pieces(s, e.sample, piece{sampling: samplingOf(s.Batch)})
+			return e.pieces(s, e.parts[0].sample, piece{sampling: samplingOf(s.Batch)})
 		})
 		if err != nil {
 			return err
@@ -321,12 +321,12 @@ func captureWhole(e *executable, sh *lower.Shape) (*driver.Graph, error) {
 			return err
 		}
 		image := 0
-		for i := range e.forward {
-			l := &e.forward[i]
+		for i := range e.parts[0].forward {
+			l := &e.parts[0].forward[i]
 			k := &r.Slots[image%len(r.Slots)]
 			switch {
 			case !l.Live:
-				if err := lower.Give(e.stream, sh, e.forward[i:i+1]); err != nil {
+				if err := lower.Give(e.stream, sh, e.parts[0].forward[i:i+1]); err != nil {
 					return err
 				}
 			case l.Name == lower.AwaitName:

@@ -50,7 +50,7 @@ func TestTracedStep(t *testing.T) {
 	p := plantest.Model(t, nil)
 	e := compiled(t, b, p, limitsFor(p, 8, 4))
 	var places []int
-	for i, l := range slices.Concat(e.forward, e.sample) {
+	for i, l := range slices.Concat(e.parts[0].forward, e.parts[0].sample) {
 		if places = append(places, l.Place); l.Place > 0 && l.Place != places[i-1] && l.Name != "norm norm" {
 			t.Errorf("layer %d begins with %q", l.Place-1, l.Name)
 		}
@@ -203,10 +203,10 @@ func TestTimedStep(t *testing.T) {
 				t.Errorf("%s: %d graphs, %d events, want %d and %d and the step's end", test.name, graphs, events, test.graphs, test.events)
 			}
 			before := 0 // launches before the layers
-			for e.forward[before].Place == 0 {
+			for e.parts[0].forward[before].Place == 0 {
 				before++
 			}
-			for _, cut := range [][2]int{{0, before}, {before, len(e.forward)}} {
+			for _, cut := range [][2]int{{0, before}, {before, len(e.parts[0].forward)}} {
 				if e.graphs[piece{shape: s.(*step).sh, from: cut[0], to: cut[1]}] == nil {
 					t.Errorf("%s: there is no graph of the launches %d to %d", test.name, cut[0], cut[1])
 				}

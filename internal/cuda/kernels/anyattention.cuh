@@ -1,7 +1,7 @@
 // Attention in the forms that attention.cuh and decode.cuh do not support: values that differ in
 // length from keys, or are the leading elements of keys or whole keys; long heads; windows that
-// begin at multiples of a chunk; keys and values that another layer has stored; and lists of rows:
-// chosen positions, compressed rows, or chosen compressed rows. Steps of one token and of many use
+// begin at multiples of a chunk; first positions that are not seen; keys and values that another
+// layer has stored; and lists of rows: chosen positions, compressed rows, or chosen compressed rows. Steps of one token and of many use
 // the same arithmetic.
 //
 // The context is cut at multiples of 256 positions into segments, and a segment into runs of 32
@@ -51,6 +51,8 @@ struct AnyAttentionArgs {
   s32 top;
   s32 listed;          // 1: there is a list
   s32 alone;           // 1: only rows of the list
+  s32 unseen;          // only they themselves see the positions before it
+  s32 pad;
 };
 
 template <int H> struct AnyShared {
@@ -95,7 +97,8 @@ template <class C, int H> INLINE void attendAny(const AnyAttentionArgs &a) {
   const int share = a.heads / pool.kvHeads, chunks = (share + H - 1) / H, kvHead = group / chunks;
   const int head = kvHead * share + group % chunks * H, n = minOf(H, share - group % chunks * H);
   const int last = place.position;
-  const int first = a.chunk > 0 ? last / a.chunk * a.chunk : a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
+  const int nearest = a.chunk > 0 ? last / a.chunk * a.chunk : a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
+  const int first = maxOf(nearest, minOf(a.unseen, last));
   int rows = a.listed ? (last + 1) / a.far.every : 0; // in the list
   const int most = rows;
   const float *chosen = a.chosen ? a.chosen + s64(token) * a.chosenStride : nullptr;

@@ -1,5 +1,5 @@
 // Operations on rows beside the functions of elementwise.cu: concatenation, multiplication, mixing,
-// rotation, and scaling by positions or by statistics of the row.
+// rotation, other places of columns, and scaling by positions or by statistics of the row.
 #include "each.cuh"
 
 struct ConcatArgs {
@@ -135,6 +135,27 @@ extern "C" __global__ void __launch_bounds__(threads) rotate(const RotateArgs a)
     const int apart = a.interleaved ? 1 : half;
     const float2 by = a.angles[s64(row) * half + (a.interleaved ? i / 2 : second ? i - half : i)];
     return fma(second ? x[-apart] : x[apart], second ? by.y : -by.y, x[0] * by.x);
+  });
+}
+
+struct SpreadColumnsArgs {
+  const float *x;   // [T, stride]
+  const s32 *from;  // [cols] column of x for each column of out, or -1
+  s32 stride;       // elements
+  s32 cols;         // of out
+  const s32 *count; // rows of this step
+  Forms out;        // cols columns
+};
+
+constexpr float absent = -1e30f; // plan.Absent
+
+// spread writes columns of x at other places.
+extern "C" __global__ void __launch_bounds__(threads) spread(const SpreadColumnsArgs a) {
+  waitForPrevious();
+  allowNext();
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+    const int from = a.from[col];
+    return from < 0 ? absent : a.x[s64(row) * a.stride + from];
   });
 }
 

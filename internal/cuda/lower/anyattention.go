@@ -21,7 +21,7 @@ const anyPartials = 512
 // anyForm reports whether n needs the kernels for all forms of attention.
 func anyForm(n *plan.Node) bool {
 	a := n.Attr.(plan.AttentionAttr)
-	return a.Latent || a.Values() != a.HeadDim || a.Chunk > 0 || len(n.In) == 1 || a.HeadDim > maxHeadDim
+	return a.Latent || a.Values() != a.HeadDim || a.Chunk > 0 || a.First > 0 || len(n.In) == 1 || a.HeadDim > maxHeadDim
 }
 
 // anyHeads returns how many query heads a block serves.
@@ -62,7 +62,7 @@ type anyAttentionArgs struct {
 	farTable                      tableArgs
 	chosen                        driver.DevicePtr
 	chosenStride, top             int32
-	listed, alone                 int32
+	listed, alone, unseen, _      int32
 }
 
 // listedRows returns how many rows are listed for a token of a step of shape sh, at most.
@@ -155,7 +155,7 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 	room, q, out := c.scratch(n), c.forms(s.Q.In), c.forms(n.Out)
 	a := anyAttentionArgs{
 		q: q.F32, stride: q.Stride, heads: int32(attr.Heads), values: int32(attr.Values()), scale: float32(attr.Scale), softcap: float32(attr.Softcap),
-		window: int32(attr.Window), chunk: int32(attr.Chunk), sinks: c.weight(n.Weight), pool: pool, table: table, count: c.Step.counts + countTokens,
+		window: int32(attr.Window), chunk: int32(attr.Chunk), unseen: int32(attr.First), sinks: c.weight(n.Weight), pool: pool, table: table, count: c.Step.counts + countTokens,
 		out: out, partial: room[0], tickets: room[1],
 	}
 	if attr.Latent {

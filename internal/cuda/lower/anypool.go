@@ -47,8 +47,9 @@ func (c *Compiler) storeRows(n *plan.Node, state int, k plan.Value, v []plan.Val
 		more := c.forms(v[0])
 		a.v, a.vStride, read = more.F32, more.Stride, read+c.read(v[0], inFloats)
 	}
+	family := "anyattention_" + cacheNames[st.Format(lim.Cache)]
 	units, moved := st.KVHeads*((st.HeadDim+31)/32+(st.ValueDim+31)/32), read+st.RowBytes(lim.Cache)
-	l, err := c.launch("anyattention_"+cacheNames[lim.Cache], "store", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 {
+	l, err := c.launch(family, "store", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (units + 3) / 4, Y: sh.Tokens}
 	})
 	l.Moves = func(b *plan.Batch) int { return len(b.Tokens) * moved / max(1, st.Every) }

@@ -15,7 +15,7 @@ const (
 )
 
 // stream inserts launches that make the stream wait for weight images, and launches that release
-// them.
+// them. The weights of a program's head are resident.
 func (c *Compiler) stream(stages [][]Launch) {
 	if c.Rotation == nil {
 		return
@@ -24,7 +24,7 @@ func (c *Compiler) stream(stages [][]Launch) {
 		layer := c.Weights.Images[image].Layer
 		first, last := -1, -1
 		for i := range stages {
-			if c.Layout.Stages[i].Node().Layer != layer {
+			if i >= c.Layout.head || c.Layout.Stages[i].Node().Layer != layer {
 				continue
 			}
 			if last = i; first < 0 {

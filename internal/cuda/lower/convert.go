@@ -36,14 +36,15 @@ type finiteArgs struct {
 	count, sequence, bad driver.DevicePtr
 }
 
-// Finite checks the residual stream of every token. A non-finite value in any layer persists to the
+// Finite checks the residual stream of every token, for steps with that [plan.Batch.Head]. A non-finite value in any layer persists to the
 // end of the stream.
-func (c *Compiler) Finite() ([]Launch, error) {
-	if c.Layout.p.Residual < 0 {
+func (c *Compiler) Finite(head bool) ([]Launch, error) {
+	residual, _, _ := c.Layout.p.Outputs(head)
+	if residual < 0 {
 		return nil, nil
 	}
-	in := c.forms(c.Layout.p.Residual)
-	a := finiteArgs{x: in.F32, stride: in.Stride, cols: in.Cols, count: c.count(c.Layout.p.Residual), sequence: c.Step.sequence, bad: c.Step.bad}
+	in := c.forms(residual)
+	a := finiteArgs{x: in.F32, stride: in.Stride, cols: in.Cols, count: c.count(residual), sequence: c.Step.sequence, bad: c.Step.bad}
 	ls, err := c.one("elementwise", "finite", plan.Tokens, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Tokens} })
 	if err == nil {
 		ls[0].where, ls[0].Moves = "look at the residual", func(b *plan.Batch) int { return len(b.Tokens) * 4 * int(in.Cols) }

@@ -13,6 +13,7 @@ type Layout struct {
 	p       *plan.Program
 	lim     *plan.Limits
 	Stages  []fuse.Stage
+	head    int                        // the first stage of the program's head
 	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row compute themselves, by output
 	scratch *plan.Scratch
 	wanted  [][kinds]bool // by value: the forms that some stage reads
@@ -51,6 +52,7 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 		l.Stages = Rules(lim).Stages(p)
 		l.Normed = fuse.Norms(p, l.Stages, maxNormed, func(s *fuse.Stage, i int) bool { return !l.float8(s) && operationOf(s).norms(s, i, lim) })
 	}
+	l.head = fuse.HeadOf(p, l.Stages)
 	io := make([]plan.Stage, len(l.Stages))
 	for i := range l.Stages {
 		s := &l.Stages[i]
@@ -78,6 +80,14 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 	}
 	l.place()
 	return l
+}
+
+// Part returns the range of stages of a step with that [plan.Batch.Head].
+func (l *Layout) Part(head bool) (from, to int) {
+	if head {
+		return l.head, len(l.Stages)
+	}
+	return 0, l.head
 }
 
 // maxNormed is the largest number of columns of a row that products normalize themselves.

@@ -73,6 +73,9 @@ var operations = map[*plan.Op]operation{
 	plan.Temper:        temper{},
 	plan.Rescale:       rescale{},
 	plan.Sparsify:      sparsify{},
+	plan.Spread:        spread{},
+	plan.Store:         store{},
+	plan.Recall:        recall{},
 	plan.Pick:          pick{},
 	plan.Gather:        gather{},
 }
@@ -86,6 +89,9 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 		n := &p.Nodes[i]
 		if operations[n.Op] == nil {
 			return fmt.Errorf("cuda: %s: %w: there is no kernel for it; use --device cpu", n.Where(), errors.ErrUnsupported)
+		}
+		if untried(n) {
+			return fmt.Errorf("cuda: %s: %w: no GPU has run its kernel yet; use --device cpu", n.Where(), errors.ErrUnsupported)
 		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)

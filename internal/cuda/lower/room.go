@@ -46,6 +46,7 @@ type Room struct {
 	Masks, MaskWords int
 	Adjustments      int                // of a step, up to RoomyAdjustments
 	Freqs            []int              // by rope: [2, or 2 and T][pairs] float64
+	Spreads          []Spread           // in the order of the program
 	angles           []int              // by rope: [T][pairs] of 8 bytes
 	scratch          map[*plan.Op][]int // of operations; see operation.scratch
 	sampled          int
@@ -99,6 +100,11 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 		}
 		r.Freqs = append(r.Freqs, take(8*sets*a.Dims/2))
 		r.angles = append(r.angles, take(8*l.Tokens*a.Dims/2))
+	}
+	for i := range p.Nodes {
+		if a, ok := p.Nodes[i].Attr.(plan.SpreadAttr); ok {
+			r.Spreads = append(r.Spreads, Spread{&p.Nodes[i], take(4 * a.Cols)})
+		}
 	}
 	r.Bytes = weights.Align(r.Bytes)
 	r.takeScratch(p, l)

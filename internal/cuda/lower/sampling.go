@@ -67,10 +67,12 @@ type sampleArgs struct {
 	ids              driver.DevicePtr
 }
 
-// Sampling returns the launches that sample tokens from the logits. If adjusted is true, they are
+// Sampling returns the launches that sample tokens from the logits of steps with that
+// [plan.Batch.Head]. If adjusted is true, they are
 // the kernels for steps with rows that need adjustments.
-func (c *Compiler) Sampling(adjusted bool) ([]Launch, error) {
-	logits := c.forms(c.Layout.p.Logits)
+func (c *Compiler) Sampling(head, adjusted bool) ([]Launch, error) {
+	_, _, output := c.Layout.p.Outputs(head)
+	logits := c.forms(output)
 	vocab := int(logits.Cols)
 	a := sampleArgs{
 		logits: logits.F32, stride: logits.Stride, vocab: logits.Cols, params: c.Step.params, masks: c.ScratchAt + driver.DevicePtr(c.Room.Masks),

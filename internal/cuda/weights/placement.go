@@ -129,8 +129,8 @@ func (w *Plan) Size(t *tensor.Tensor) int {
 func (w *Plan) Slot(i int) int { return w.Resident + i%w.Slots*w.SlotBytes }
 
 // layers returns the images of the layers that may be streamed, in order of use. Weights of no
-// layer or of several are resident, and so are tables, of which a step reads only some rows, and
-// vectors, which are small.
+// layer or of several are resident, and so are tables, of which a step reads only some rows, vectors,
+// which are small, and those of a head, whose steps run no layers.
 func (w *Plan) layers(p *plan.Program) []Image {
 	const several = -2
 	of := map[*tensor.Tensor]int{} // layer
@@ -141,7 +141,7 @@ func (w *Plan) layers(p *plan.Program) []Image {
 		n := &p.Nodes[i]
 		for _, w := range n.Weights() {
 			layer := n.Layer
-			if l, seen := of[w.Tensor]; seen && l != layer || w.Role == plan.Table {
+			if l, seen := of[w.Tensor]; seen && l != layer || w.Role == plan.Table || p.Runs(i, true) {
 				layer = several
 			}
 			of[w.Tensor] = layer
