@@ -30,10 +30,11 @@ type eagle struct {
 	spec   Spec
 	config config // of its layer
 	w      *weights
-	index  int     // of its layer: the first after the target's
-	taps   [3]int  // the streams that it reads, by the number of layers before them
-	normed bool    // norm_before_residual
-	ids    []int32 // of the target's tokens, by draft id; nil: the same ones
+	index  int               // of its layer: the first after the target's
+	taps   [3]int            // the streams that it reads, by the number of layers before them
+	normed bool              // norm_before_residual
+	ids    []int32           // of the target's tokens, by draft id; nil: the same ones
+	failed func(error) error // names the head
 }
 
 // BuildEagle is [Build] with the EAGLE-3 head of the file head.
@@ -45,7 +46,9 @@ func BuildEagle(f, head *modelfile.File) (*Model, error) {
 			return nil, fmt.Errorf("%w: EAGLE-3 heads predict tokens of models that continue texts, which %s does not", ErrConfig, a.title)
 		}
 		err := head.Guard(func() (err error) {
-			e, err = newEagle(head, s, w)
+			if e, err = newEagle(head, s, w); err == nil {
+				e.failed = failed
+			}
 			return err
 		})
 		if err != nil {
@@ -99,7 +102,9 @@ func newEagle(f *modelfile.File, target *Spec, of *weights) (*eagle, error) {
 	attentionBias(&own, s)
 	mlpBias(&own, s)
 	c.only("eagle_config.use_aux_hidden_state", true)
-	c.only("norm_before_fc", false)
+	for _, key := range []string{"norm_before_fc", "fc_norm", "norm_output"} {
+		c.only(key, false)
+	}
 	if n := c.integer("target_hidden_size", target.Hidden); n != target.Hidden {
 		c.failf("%s is %d; the hidden states of the target have %d numbers", c.key("target_hidden_size"), n, target.Hidden)
 	}
@@ -204,6 +209,8 @@ func (e *eagle) own(w *weights) (inside, top layer) {
 
 // feature implements [predictor].
 func (e *eagle) feature(b *plan.Builder, s *Spec, w *weights, _ plan.Value) plan.Value {
+	b.Wrap(e.failed)
+	defer b.Wrap(nil)
 	_, top := e.own(w)
 	if e.spec.rope(&e.config, e.w); e.config.err != nil {
 		b.Fail(e.config.err)
@@ -220,11 +227,16 @@ func (e *eagle) feature(b *plan.Builder, s *Spec, w *weights, _ plan.Value) plan
 			all = b.Concat(all, x)
 		}
 	}
+	if fc := top.weight("fc"); len(fc.Shape) != 2 || fc.Shape[1] != b.Cols(all) {
+		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d columns for three hidden states of the target", ErrTensor, fc.Name, fc.Shape, b.Cols(all)))
+	}
 	return linear(b, top, all, "fc", e.spec.Hidden, without)
 }
 
 // layer implements [predictor].
 func (e *eagle) layer(b *plan.Builder, _ *Spec, w *weights, hidden plan.Value) plan.Value {
+	b.Wrap(e.failed)
+	defer b.Wrap(nil)
 	own, top := e.own(w)
 	s := &e.spec
 	b.Layer(own.index)
@@ -244,6 +256,8 @@ func (e *eagle) layer(b *plan.Builder, _ *Spec, w *weights, hidden plan.Value) p
 
 // logits implements [predictor].
 func (e *eagle) logits(b *plan.Builder, s *Spec, w *weights, x plan.Value) (in, logits plan.Value) {
+	b.Wrap(e.failed)
+	defer b.Wrap(nil)
 	_, top := e.own(w)
 	in = norm(b, &e.spec, top, x, "output_norm", e.spec.Hidden)
 	rows := layer{w, noLayer}.weight("token_embd").Shape[0]

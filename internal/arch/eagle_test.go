@@ -123,7 +123,8 @@ var eagleNames = map[string]string{
 	"midlayer.mlp.down_proj": "blk.0.ffn_down", "norm": "output_norm", "lm_head": "output", "embed_tokens": "token_embd", "fc": "fc",
 }
 
-// write writes the head, whose d2t has differences in safetensors and tokens in GGUF.
+// write writes the head, whose d2t has differences in safetensors and tokens in GGUF. Files of
+// safetensors have a t2d, which nobody reads.
 func (m tinyEagle) write(t *testing.T) string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -142,6 +143,9 @@ func (m tinyEagle) write(t *testing.T) string {
 			d2t.Data = binary.LittleEndian.AppendUint64(d2t.Data, uint64(int64(id)))
 		}
 		list = append(list, d2t)
+		if !m.gguf {
+			list = append(list, &tensor.Tensor{Name: "t2d", DType: tensor.BOOL, Shape: []int{40}, Data: make([]byte, 40)})
+		}
 	}
 	return writeModel(t, m.config, list, m.gguf)
 }

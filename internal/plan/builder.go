@@ -13,6 +13,7 @@ import (
 type Builder struct {
 	p     Program
 	layer int
+	wrap  func(error) error // or nil
 }
 
 type buildError struct{ err error }
@@ -41,12 +42,18 @@ func Build(f func(*Builder)) (p *Program, err error) {
 }
 
 // Failf stops the build with an error; verbs are those of [fmt.Errorf].
-func (b *Builder) Failf(format string, a ...any) {
-	panic(buildError{fmt.Errorf("plan: "+format, a...)})
-}
+func (b *Builder) Failf(format string, a ...any) { b.Fail(fmt.Errorf("plan: "+format, a...)) }
 
 // Fail stops the build with err.
-func (b *Builder) Fail(err error) { panic(buildError{err}) }
+func (b *Builder) Fail(err error) {
+	if b.wrap != nil {
+		err = b.wrap(err)
+	}
+	panic(buildError{err})
+}
+
+// Wrap makes errors from now on those that wrap returns for them; nil leaves them as they are.
+func (b *Builder) Wrap(wrap func(error) error) { b.wrap = wrap }
 
 // Layer assigns the following nodes to layer i, or to none ([NoLayer]).
 func (b *Builder) Layer(i int) { b.layer = i }
