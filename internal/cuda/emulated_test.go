@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -32,6 +34,18 @@ func TestEmulated(t *testing.T) {
 	b := openEmulated(t)
 	plantest.Some(t, b, "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds", "Spread", "Recall", "HeadsOfTheFirst")
 	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
+	t.Run("Streamed", func(t *testing.T) { plantest.Some(t, allStreamed{b}, "HeadsOfTheFirst") })
+}
+
+// allStreamed leaves device memory for as few layers as possible.
+type allStreamed struct{ *Backend }
+
+func (s allStreamed) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	lim.Weights, lim.Pinned = 1, 1<<30
+	if streamed := s.Streaming(p, lim).Layers; len(streamed) < 2 || slices.Contains(streamed, p.Layers()-1) {
+		return nil, fmt.Errorf("of %d layers %v stream, want some and not the head's, the last", p.Layers(), streamed)
+	}
+	return s.Backend.Compile(ctx, p, lim, loaded)
 }
 
 // programsAgree checks that programs of recurrent layers and of attention in all forms compute what

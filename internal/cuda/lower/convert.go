@@ -36,8 +36,8 @@ type finiteArgs struct {
 	count, sequence, bad driver.DevicePtr
 }
 
-// Finite checks the residual stream of every token, for steps with that [plan.Batch.Head]. A non-finite value in any layer persists to the
-// end of the stream.
+// Finite checks the residual stream of every token, for steps with that [plan.Batch.Head]. A
+// non-finite value in any layer persists to the end of the stream.
 func (c *Compiler) Finite(head bool) ([]Launch, error) {
 	residual, _, _ := c.Layout.p.Outputs(head)
 	if residual < 0 {

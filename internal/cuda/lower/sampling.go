@@ -68,8 +68,8 @@ type sampleArgs struct {
 }
 
 // Sampling returns the launches that sample tokens from the logits of steps with that
-// [plan.Batch.Head]. If adjusted is true, they are
-// the kernels for steps with rows that need adjustments.
+// [plan.Batch.Head]. If adjusted is true, they are the kernels for steps with rows that need
+// adjustments.
 func (c *Compiler) Sampling(head, adjusted bool) ([]Launch, error) {
 	_, _, output := c.Layout.p.Outputs(head)
 	logits := c.forms(output)
