@@ -26,6 +26,7 @@ import (
 // openGroup opens a driver with several devices and all of them together.
 func openGroup(t *testing.T, options drivertest.Options, o Options) *Group {
 	t.Helper()
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	o.Driver = drivertest.New(t, options).Driver()
 	var numbers []int
 	for i := range options.Devices {

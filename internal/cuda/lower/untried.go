@@ -16,7 +16,7 @@ func untried(n *plan.Node) bool {
 		return false
 	}
 	switch n.Op {
-	case plan.Store, plan.Recall, plan.Spread:
+	case plan.Store, plan.Recall, plan.Spread, plan.Gather:
 		return true
 	case plan.Attention:
 		return n.Attr.(plan.AttentionAttr).First > 0
