@@ -28,7 +28,7 @@ func (d *modelDevice) memory() DeviceMemory {
 
 // memoryAge is the age up to which a reading of a device's memory is reused. A device answers
 // between steps, so frequent readings would slow steps down.
-const memoryAge = 200 * time.Millisecond
+const memoryAge = time.Second
 
 // A memoryMeter reads a backend's memory and caches the reading.
 type memoryMeter struct {

@@ -186,7 +186,7 @@ func TestDeviceLoadEnds(t *testing.T) {
 	}
 }
 
-// A device's memory is read a few times per second at most, and callers do not wait for a reading
+// A device's memory is read once a second at most, and callers do not wait for a reading
 // in flight.
 func TestMemoryMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

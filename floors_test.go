@@ -13,7 +13,7 @@ const module = "github.com/realizar/realizar"
 // floors are the layers of packages, lowest first. A package imports only from lower floors, and
 // packages on one floor do not import each other. "." is the root package.
 var floors = []string{
-	"internal/budget internal/bytesize internal/longtest internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/settings internal/fetch internal/names internal/pull/hubtest internal/kvtransfer internal/zmtp internal/zmtp/zmtptest",
+	"internal/budget internal/bytesize internal/longtest internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/server/promtext internal/settings internal/fetch internal/names internal/pull/hubtest internal/kvtransfer internal/zmtp internal/zmtp/zmtptest",
 	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/pool internal/server/fields/fieldstest internal/store",
 	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device internal/pull",
 	"internal/grammar/gbnf internal/grammar/lark internal/grammar/tags internal/turn internal/fuse internal/cuda/kernels/emulate internal/cuda/weights internal/synth internal/push",

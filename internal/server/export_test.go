@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"time"
 
@@ -22,11 +23,12 @@ var (
 
 // NewMetrics returns the metrics of a server with one model.
 func NewMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
-	return newMetrics(func(each func(string, realizar.Metrics)) { each(name, read()) }, func() state {
+	return newMetrics(func() state {
 		s, gib := stands(), pool.Need{"cpu": 1 << 30}
 		s.pool = poolState{[]pool.Status{{Spec: pool.Spec{Name: name}, State: pool.Ready, Need: gib}}, gib, gib}
+		s.models = []modelMetrics{{name, read()}}
 		return s
-	}, nil)
+	})
 }
 
 // State is the state of a server.
@@ -101,9 +103,9 @@ func (x *Exchange) Writer() http.ResponseWriter { return x.w }
 // Names returns the names of all metrics that a request leaves, with their types.
 func (m *metrics) Names() (names []string, err error) {
 	m.answered(&Exchange{Request: new(http.Request), status: http.StatusOK})
-	families, err := m.registry.Gather()
-	for _, f := range families {
-		names = append(names, f.GetName()+" "+f.GetType().String())
+	text, err := m.append(nil)
+	for _, head := range regexp.MustCompile(`(?m)^# TYPE (.*)$`).FindAllSubmatch(text, -1) {
+		names = append(names, string(head[1]))
 	}
 	return names, err
 }

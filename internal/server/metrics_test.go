@@ -1,11 +1,13 @@
 package server
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,6 +184,48 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 	got := values(t, families["vllm:request_success_total"], "finished_reason")
 	if diff := cmp.Diff(map[string]float64{"stop": 0, "length": 0, "abort": 0, "error": 0}, got); diff != "" {
 		t.Errorf("endings (-want +got)\n%s", diff)
+	}
+}
+
+// Requests that end at the same time are all counted, by route and status.
+func TestAnsweredRequests(t *testing.T) {
+	m := newMetrics(func() state { return state{} })
+	const each = 50
+	routes, statuses := []string{"POST /c", "", "GET /a", "POST /b"}, []int{200, 404, 499}
+	var all sync.WaitGroup
+	for range each {
+		for _, route := range routes {
+			for _, status := range statuses {
+				all.Go(func() {
+					x := &Exchange{Request: &http.Request{Pattern: route}, status: status, begun: time.Now().Add(-3 * time.Second)}
+					if status == 404 {
+						x.err = &panicError{}
+					}
+					m.answered(x)
+				})
+			}
+		}
+		all.Go(func() { m.appendRequests(nil) })
+	}
+	all.Wait()
+	text := string(m.appendRequests(nil))
+	for _, route := range []string{"POST /c", "none", "GET /a", "POST /b"} {
+		for _, status := range statuses {
+			if want := fmt.Sprintf("realizar_http_requests_total{route=%q,code=\"%d\"} %d\n", route, status, each); !strings.Contains(text, want) {
+				t.Errorf("no %s", want)
+			}
+		}
+		for bound, n := range map[string]int{"2.5": 0, "640": len(statuses) * each, "+Inf": len(statuses) * each} {
+			if want := fmt.Sprintf("realizar_http_request_seconds_bucket{route=%q,le=%q} %d\n", route, bound, n); !strings.Contains(text, want) {
+				t.Errorf("no %s", want)
+			}
+		}
+	}
+	if want := fmt.Sprintf("realizar_http_panics_total %d\n", len(routes)*each); !strings.Contains(text, want) {
+		t.Errorf("no %s", want)
+	}
+	if t.Failed() {
+		t.Log(text)
 	}
 }
 

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
+	"maps"
+	"slices"
 
 	"github.com/realizar/realizar/internal/pool"
+	"github.com/realizar/realizar/internal/server/promtext"
 )
-
-// poolMetrics collects the metrics of all models, loaded or not, and of the memory that they share.
-type poolMetrics struct {
-	read func() poolState
-}
 
 // A poolState is the current state of the models.
 type poolState struct {
@@ -25,62 +22,56 @@ func (s *Server) poolState() poolState {
 }
 
 var (
-	modelStateDesc  = describe("realizar_model_state", "1 for the state that a model is in, 0 for the others.", "state")
-	modelMemoryDesc = describe("realizar_model_memory_bytes", "Device memory reserved for a model.", "device")
-	memoryUsedDesc  = prometheus.NewDesc("realizar_models_memory_bytes", "Device memory reserved for all models.", []string{"device"}, nil)
-	memoryLimitDesc = prometheus.NewDesc("realizar_models_memory_limit_bytes", "Limit of the device memory of all models.", []string{"device"}, nil)
+	modelState  = promtext.Gauge("realizar_model_state", "1 for the state that a model is in, 0 for the others.", "model_name", "state")
+	modelMemory = promtext.Gauge("realizar_model_memory_bytes", "Device memory reserved for a model.", "model_name", "device")
+	memoryUsed  = promtext.Gauge("realizar_models_memory_bytes", "Device memory reserved for all models.", "device")
+	memoryLimit = promtext.Gauge("realizar_models_memory_limit_bytes", "Limit of the device memory of all models.", "device")
 )
 
 // modelStates are all states.
 var modelStates = []pool.State{pool.Absent, pool.Loading, pool.Ready, pool.Draining, pool.Failed}
 
-// A statusNumber is a number of a model that may be loaded.
-type statusNumber struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*pool.Status) float64
+// statusNumbers have the label model_name.
+var statusNumbers = []number[pool.Status]{
+	{promtext.Gauge("realizar_model_requests", "Requests that use a model.", "model_name"),
+		func(s *pool.Status) float64 { return float64(s.Holds) }},
+	{promtext.Gauge("realizar_model_waiting_requests", "Requests that wait for a model to be loaded.", "model_name"),
+		func(s *pool.Status) float64 { return float64(s.Waiting) }},
+	{promtext.Counter("realizar_model_loads_total", "Loads of a model.", "model_name"),
+		func(s *pool.Status) float64 { return float64(s.Counts.Loads) }},
+	{promtext.Counter("realizar_model_load_seconds_total", "Seconds spent in loading a model.", "model_name"),
+		func(s *pool.Status) float64 { return s.Counts.LoadTime.Seconds() }},
+	{promtext.Counter("realizar_model_load_failures_total", "Failed loads of a model.", "model_name"),
+		func(s *pool.Status) float64 { return float64(s.Counts.Failures) }},
+	{promtext.Counter("realizar_model_evictions_total", "Unloads of a model for another one.", "model_name"),
+		func(s *pool.Status) float64 { return float64(s.Counts.Evictions) }},
 }
 
-var statusNumbers = []statusNumber{
-	{describe("realizar_model_requests", "Requests that use a model."), prometheus.GaugeValue, func(s *pool.Status) float64 { return float64(s.Holds) }},
-	{describe("realizar_model_waiting_requests", "Requests that wait for a model to be loaded."), prometheus.GaugeValue, func(s *pool.Status) float64 { return float64(s.Waiting) }},
-	{describe("realizar_model_loads_total", "Loads of a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Loads) }},
-	{describe("realizar_model_load_seconds_total", "Seconds spent in loading a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return s.Counts.LoadTime.Seconds() }},
-	{describe("realizar_model_load_failures_total", "Failed loads of a model."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Failures) }},
-	{describe("realizar_model_evictions_total", "Unloads of a model for another one."), prometheus.CounterValue, func(s *pool.Status) float64 { return float64(s.Counts.Evictions) }},
-}
-
-// Describe is for a registry.
-func (c *poolMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, n := range statusNumbers {
-		out <- n.desc
-	}
-	for _, d := range []*prometheus.Desc{modelStateDesc, modelMemoryDesc, memoryUsedDesc, memoryLimitDesc} {
-		out <- d
-	}
-}
-
-// Collect is called for each scrape.
-func (c *poolMetrics) Collect(out chan<- prometheus.Metric) {
-	p := c.read()
+// append appends the metrics of all models, loaded or not, and of the memory that they share.
+func (p *poolState) append(b []byte) []byte {
+	b = appendNumbers(b, statusNumbers, p.models, func(m *pool.Status) string { return m.Name })
+	b = modelState.AppendHead(b)
 	for i := range p.models {
-		m := &p.models[i]
-		for _, n := range statusNumbers {
-			out <- prometheus.MustNewConstMetric(n.desc, n.kind, n.value(m), m.Name)
-		}
 		for _, state := range modelStates {
 			is := 0.0
-			if state == m.State {
+			if state == p.models[i].State {
 				is = 1
 			}
-			out <- prometheus.MustNewConstMetric(modelStateDesc, prometheus.GaugeValue, is, m.Name, state.String())
-		}
-		for device, n := range m.Need {
-			out <- prometheus.MustNewConstMetric(modelMemoryDesc, prometheus.GaugeValue, float64(n), m.Name, device)
+			b = modelState.Append(b, is, p.models[i].Name, state.String())
 		}
 	}
-	for device, limit := range p.limits {
-		out <- prometheus.MustNewConstMetric(memoryUsedDesc, prometheus.GaugeValue, float64(p.used[device]), device)
-		out <- prometheus.MustNewConstMetric(memoryLimitDesc, prometheus.GaugeValue, float64(limit), device)
+	b = modelMemory.AppendHead(b)
+	for i := range p.models {
+		b = appendNeed(b, modelMemory, p.models[i].Need, p.models[i].Name)
 	}
+	b = appendNeed(memoryUsed.AppendHead(b), memoryUsed, p.used)
+	return appendNeed(memoryLimit.AppendHead(b), memoryLimit, p.limits)
+}
+
+// appendNeed appends the memory of each device. labels are those before the device's.
+func appendNeed(b []byte, of *promtext.Metric, need pool.Need, labels ...string) []byte {
+	for _, device := range slices.Sorted(maps.Keys(need)) {
+		b = of.Append(b, float64(need[device]), append(labels, device)...)
+	}
+	return b
 }

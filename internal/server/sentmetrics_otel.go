@@ -3,10 +3,17 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
@@ -23,8 +30,19 @@ func (s *Server) SendMetrics(ctx context.Context, endpoint string) (func(context
 		return nil, fmt.Errorf("server: metrics: %w", err)
 	}
 	provider := metric.NewMeterProvider(
-		metric.WithReader(metric.NewPeriodicReader(exporter, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(s.metrics.registry))))),
+		metric.WithReader(metric.NewPeriodicReader(exporter, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(prometheus.GathererFunc(s.metrics.families)))))),
 		metric.WithResource(resource.NewSchemaless(attribute.String("service.name", "realizar"))),
 	)
 	return provider.Shutdown, nil
+}
+
+// families returns the metrics that GET /metrics shows.
+func (m *metrics) families() ([]*dto.MetricFamily, error) {
+	text, err := m.append(nil)
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	return slices.Collect(maps.Values(families)), err
 }

@@ -137,7 +137,7 @@ func New(models *Models, c Config) (*Server, error) {
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.draining, s.admission.empty = make(chan struct{}), make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.metrics = newMetrics(s.modelMetrics, s.state, s.config.Transfer)
+	s.metrics = newMetrics(s.state)
 	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
 	s.settings.Store(set)
 	s.admission.bound(c.Parallel + c.MaxQueue)
@@ -148,8 +148,13 @@ func New(models *Models, c Config) (*Server, error) {
 
 // state returns the current state of s.
 func (s *Server) state() state {
-	taken, _ := s.admission.count()
-	return state{taken, s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
+	now := state{memory: s.memory.Stats(), connections: s.config.Connections.Stats(), pool: s.poolState()}
+	now.admitted, _ = s.admission.count()
+	now.models = s.modelMetrics(now.pool.models)
+	if s.config.Transfer != nil {
+		now.transfers = s.config.Transfer.Stats()
+	}
+	return now
 }
 
 // Held returns the number of bytes that requests hold.

@@ -1,48 +1,49 @@
 package server
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 )
 
 // slowEvery is how often slow metrics are read. Gateways scrape much more often.
 const slowEvery = time.Second
 
-// slowMetrics collects metrics that take long to read, once a second at most: those of the process
-// are in six files of the system.
+// slowMetrics are metrics that take long to read, and are read once a second at most: those of the
+// process are in six files of the system.
 type slowMetrics struct {
-	prometheus.Collector
+	registry *prometheus.Registry
 
-	mu      sync.Mutex
-	read    time.Time
-	metrics []prometheus.Metric
+	mu   sync.Mutex
+	read time.Time
+	text bytes.Buffer
 }
 
-// Collect is called for each scrape.
-func (s *slowMetrics) Collect(out chan<- prometheus.Metric) {
-	for _, m := range s.latest() {
-		out <- m
-	}
+func newSlowMetrics(all ...prometheus.Collector) *slowMetrics {
+	s := &slowMetrics{registry: prometheus.NewRegistry()}
+	s.registry.MustRegister(all...)
+	return s
 }
 
-// latest returns the metrics, read again if a second is over.
-func (s *slowMetrics) latest() []prometheus.Metric {
+// append appends the metrics to b. It reads them again if a second is over.
+func (s *slowMetrics) append(b []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.read.IsZero() && time.Since(s.read) < slowEvery {
-		return s.metrics
+	if s.read.IsZero() || time.Since(s.read) >= slowEvery {
+		families, err := s.registry.Gather()
+		if err != nil {
+			return b, err
+		}
+		s.text.Reset()
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(&s.text, f); err != nil {
+				return b, err
+			}
+		}
+		s.read = time.Now()
 	}
-	all := make(chan prometheus.Metric)
-	go func() {
-		defer close(all)
-		s.Collector.Collect(all)
-	}()
-	s.metrics = nil
-	for m := range all {
-		s.metrics = append(s.metrics, m)
-	}
-	s.read = time.Now()
-	return s.metrics
+	return append(b, s.text.Bytes()...), nil
 }

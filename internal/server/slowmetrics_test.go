@@ -23,13 +23,11 @@ func (c *readings) Collect(out chan<- prometheus.Metric) {
 // Slow metrics are read once in a second, whatever the number of scrapes.
 func TestSlowMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowMetrics{Collector: &readings{}}
-		r := prometheus.NewRegistry()
-		r.MustRegister(s)
-		for i, want := range []float64{1, 1, 1, 2, 2, 2, 3} {
-			f, err := r.Gather()
-			if err != nil || len(f) != 1 || f[0].Metric[0].GetGauge().GetValue() != want {
-				t.Fatalf("scrape %d: %v (%v), want %v", i, f, err, want)
+		s := newSlowMetrics(&readings{})
+		for i, want := range []string{"1", "1", "1", "2", "2", "2", "3"} {
+			text, err := s.append(nil)
+			if err != nil || string(text) != "# HELP reads \n# TYPE reads gauge\nreads "+want+"\n" {
+				t.Fatalf("scrape %d: %s (%v), want %v", i, text, err, want)
 			}
 			time.Sleep(400 * time.Millisecond)
 		}
