@@ -69,6 +69,17 @@ func TestKnowledge(t *testing.T) {
 		}
 	}
 	checkTexts(t, filepath.Join(folder, "text"), flags)
+	phrases, err := os.ReadFile(filepath.Join(folder, "text", "flag_phrases.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range known.Commands {
+		for flag := range c.Flags {
+			if !strings.Contains(string(phrases), "\n    \""+flag+"\": (") {
+				t.Errorf("flag_phrases.py has no questions about %s, so train/text ends with an error", flag)
+			}
+		}
+	}
 	checkExamples(t, examples)
 }
 

@@ -494,6 +494,22 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "say {how|by which address} routers know {this server|the server}",
         "{name|set} the {address|host and port} that {KV events|cache events} {have|carry|give}",
     ]),
+    "--kv-transfer": (["kv cache", "other servers"], [
+        "{send|transfer|move} the KV cache of {prompts|a prompt} {to another server|to other servers|between servers}",
+        "{separate|split|take apart} prefill and decode{ on two servers| on several servers|}",
+        "{prefill|compute} prompts on one server and {answer|decode} {them |}on another",
+        "{turn on|enable|set up} transfers of {the KV cache|KV pages}",
+    ]),
+    "--kv-transfer-key-file": (["secret"], [
+        "{set|give|name} the {secret|key|key file} of {KV transfers|transfers of the KV cache}",
+        "{protect|secure|authenticate} {KV transfers|transfers of the KV cache}",
+        "{share|set} {the secret|a key} that servers {use|have} {to send|for sending} {the KV cache|KV pages} {to each other|around}",
+    ]),
+    "--kv-transfer-server": (["other servers reach"], [
+        "{set|choose|give} the address {by which|at which} other servers {reach|find} KV transfers{ of this server|}",
+        "{say|tell} where other servers {get|fetch|take} the KV cache {of this server|from}",
+        "{name|set} the {host and port|address} of {this server|the server} {for|in} {KV transfers|transfers of the KV cache}",
+    ]),
     "--otlp-endpoint": (["opentelemetry"], [
         "{send|export} {spans|traces} to {OpenTelemetry|a collector|an OpenTelemetry collector|Jaeger}",
         "{use|set up|turn on|enable} {tracing|OpenTelemetry|distributed tracing|OTLP}",
@@ -568,6 +584,12 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
 }  # fmt: skip
 
 INSPECT: dict[str, tuple[list[str], list[str]]] = {
+    "--devices": (["devices"], [
+        "{see|show|find out} {what|how much} each of {two|several|4} {devices|GPUs} would hold{ of a model|}",
+        "see how a model {is|would be} {divided|split} {over|among|between} {several |}{devices|GPUs}",
+        "{see|show|plan} {the parts of a model|a model in parts} for {two|several} {devices|GPUs}",
+        "find out {whether|if} a model fits {on|into} {several|two|8} {devices|GPUs} together",
+    ]),
     "--tensors": (["tensors"], [
         "{list|see|show|print|display} {the|all} tensors {of a model|of a file|in a file|in a model file}",
         "{find out|see} {which|what} tensors {a file|a model|a GGUF file} {has|holds|contains}",
