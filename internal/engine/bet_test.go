@@ -23,6 +23,8 @@ type bettor struct {
 	cost  time.Duration // of a token that is prepared for all sequences; 0: nothing is prepared
 	head  bool          // the model's head proposes, in steps that take cost
 
+	always int // tokens of each draft; 0: as many as pay
+
 	mu    sync.Mutex
 	rng   *rand.Rand
 	times []time.Duration // of the steps submitted
@@ -73,7 +75,7 @@ func (captured) Setup() plan.Setup { return plan.Setup{} }
 
 // run returns how long it takes to write so many answers at one time.
 func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Duration) {
-	c := engine.Config{Context: 20 + tokens, Parallel: seqs, Cache: tensor.F32}
+	c := engine.Config{Context: 20 + tokens, Parallel: seqs, Cache: tensor.F32, Drafts: engine.Drafts{Tokens: b.always, Always: b.always > 0}}
 	if drafts && b.head {
 		c.Drafts.Head = true
 	} else if drafts {
@@ -129,6 +131,9 @@ func (b *bettor) run(t *testing.T, seqs, tokens int, drafts bool) (took time.Dur
 		if m := e.Metrics(); b.head && b.right == 1 && m.AcceptedTokens != m.DraftedTokens {
 			t.Errorf("of %d tokens that a head proposed which is always right, %d were accepted", m.DraftedTokens, m.AcceptedTokens)
 		}
+		if m := e.Metrics(); b.always > 0 && m.DraftedTokens < uint64(b.always*tokens*9/10) {
+			t.Errorf("%d tokens were proposed for an answer of %d, want %d in each step", m.DraftedTokens, tokens, b.always)
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -170,5 +175,19 @@ func TestDraftsPay(t *testing.T) {
 		if test.cost > 0 {
 			run("head/", test, true)
 		}
+	}
+}
+
+// Where drafts are always made, each step has one, even if none is ever right.
+func TestDraftsAlways(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		cost time.Duration
+		head bool
+	}{{"free", 0, false}, {"prepared", time.Millisecond, false}, {"head", time.Millisecond, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			b := &bettor{model: &hashModel{windows: []int{0, 2}, head: test.head}, cost: test.cost, head: test.head, always: 3}
+			b.run(t, 1, 1000, true)
+		})
 	}
 }

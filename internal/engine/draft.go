@@ -238,14 +238,15 @@ func (e *Engine) pays(s *sequence, evidence, skip, n int, b *bet) int {
 }
 
 // expects reports whether the next step waits for those in flight, because drafts after their
-// tokens are likely to gain more than it costs to have the device idle between steps.
+// tokens are likely to gain more than it costs to have the device idle between steps, or are always
+// made.
 func (e *Engine) expects() bool {
 	switch {
 	case e.drafts == 0:
 		return false
 	case e.config.Drafts.prepares():
-		_, right := e.depth()
-		return right*idleCost > float64(e.queue.decoding())
+		n, right := e.depth()
+		return e.config.Drafts.Always && n > 0 || right*idleCost > float64(e.queue.decoding())
 	}
 	b := bet{rows: e.queue.decoding()}
 	for _, s := range e.queue.active {
@@ -261,7 +262,7 @@ func (e *Engine) expects() bool {
 			e.pays(s, evidence, 1, len(tokens), &b)
 		}
 	}
-	return b.right*idleCost > float64(b.rows)
+	return e.config.Drafts.Always && b.drafted > 0 || b.right*idleCost > float64(b.rows)
 }
 
 // preparedLater is after how many tokens a proposer is prepared again that had nothing to propose.
