@@ -285,7 +285,7 @@ func TestLayouts(t *testing.T) {
 	pointees := map[string]bool{}
 	for _, fields := range l.fields {
 		for _, f := range fields {
-			if to, pointer := strings.CutSuffix(f[1], "*"); pointer && l.size[to] > 0 {
+			if to := strings.TrimRight(f[1], "*"); to != f[1] && l.size[to] > 0 {
 				pointees[to] = true
 			}
 		}
