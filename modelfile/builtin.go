@@ -22,8 +22,8 @@ func Registered(name string) bool {
 	return ok
 }
 
-// openBuiltin opens a model that is built into the program.
-func (f *File) openBuiltin(data []byte) error {
+// openBytes opens a model that is in memory.
+func (f *File) openBytes(data []byte) error {
 	nothing := func() error { return nil }
 	return f.openMapped(&mapping{path: f.path, data: data, unmap: nothing, resident: true})
 }

@@ -2,8 +2,10 @@ package modelfile_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,4 +55,34 @@ func TestRegister(t *testing.T) {
 		}
 	}()
 	modelfile.Register(name, data)
+}
+
+// The bytes of a file open as the file does, and errors have their name.
+func TestOpenBytes(t *testing.T) {
+	data := ggufBytes(t, allValues, smallTensors())
+	f, err := modelfile.OpenBytes("some bytes", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	if f.Path() != "some bytes" || f.Size() != want.Size() || !cmp.Equal(f.Meta(), want.Meta(), cmp.AllowUnexported(modelfile.Meta{})) {
+		t.Errorf("%s has %d bytes and %v", f.Path(), f.Size(), f.Meta())
+	}
+	for i, x := range want.Tensors() {
+		if got := f.Tensors()[i]; got.Name != x.Name || !bytes.Equal(got.Data, x.Data) {
+			t.Errorf("tensor %d is %s, want %s with the same data", i, got.Name, x.Name)
+		}
+	}
+	if _, err := modelfile.OpenBytes("some bytes", data[:len(data)/2]); !errors.Is(err, modelfile.ErrFormat) || !strings.Contains(err.Error(), "some bytes") {
+		t.Errorf("bytes that are cut: %v", err)
+	}
 }

@@ -38,7 +38,15 @@ import (
 //
 // Errors wrap [ErrNotModel] if there is no model at path, [ErrFormat] if a file is inconsistent,
 // [ErrUnsupported] if it holds something that this package does not read, or the system's error.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return open(path, (*File).open) }
+
+// OpenBytes opens data, the contents of a GGUF or safetensors file, as [Open] opens a file. name
+// stands in errors where Open has the path. data must not change while the file is open.
+func OpenBytes(name string, data []byte) (*File, error) {
+	return open(name, func(f *File) error { return f.openBytes(data) })
+}
+
+func open(path string, load func(*File) error) (*File, error) {
 	f := &File{
 		path:   path,
 		meta:   new(Meta),
@@ -46,7 +54,7 @@ func Open(path string) (*File, error) {
 		assets: make(map[string][]byte),
 		memory: allowance{most: headerMemory},
 	}
-	err := f.Guard(f.open)
+	err := f.Guard(func() error { return load(f) })
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -55,7 +63,7 @@ func Open(path string) (*File, error) {
 
 func (f *File) open() error {
 	if data, ok := builtins[f.path]; ok {
-		return f.openBuiltin(data)
+		return f.openBytes(data)
 	}
 	if err := refuseRemote(f.path); err != nil {
 		return err

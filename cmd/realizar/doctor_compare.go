@@ -1,13 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -220,7 +218,7 @@ func compareTokens(ctx context.Context, b plan.Backend) (text string, err error)
 	return text + ", as " + cpu.Reference().Name(), err
 }
 
-// withSmallModel calls use with the small model.
+// withSmallModel calls use with the small model. It writes no file.
 func withSmallModel(ctx context.Context, use func(*plan.Program) error) (err error) {
 	mix, ok := synth.FindMix("Q4_K_M")
 	if !ok {
@@ -230,16 +228,11 @@ func withSmallModel(ctx context.Context, use func(*plan.Program) error) (err err
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "realizar-doctor")
-	if err != nil {
+	var data bytes.Buffer
+	if err := planned.Write(ctx, &data, 1); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "small.gguf")
-	if err := replaceFile(path, func(w io.Writer) error { return planned.Write(ctx, w, 1) }); err != nil {
-		return err
-	}
-	f, err := modelfile.Open(path)
+	f, err := modelfile.OpenBytes(smallShape.Name, data.Bytes())
 	if err != nil {
 		return err
 	}
