@@ -5,6 +5,7 @@ import (
 
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
@@ -20,6 +21,7 @@ func options(steps int) check.Options {
 // The states of Prefixes are restored from memory that no step has written, of which the reference
 // knows nothing.
 func TestWrapped(t *testing.T) {
+	longtest.Skip(t) // package cpu runs all of the suite
 	plantest.Except(t, check.Wrap(cpu.New(2), options(2)), "Prefixes")
 }
 

@@ -7,8 +7,18 @@ import (
 	"testing"
 )
 
+// variable is the environment variable that asks for long tests.
+const variable = "REALIZAR_LONG"
+
 // Wanted reports whether long tests are to run.
-func Wanted() bool { return !testing.Short() && os.Getenv("REALIZAR_LONG") != "" }
+func Wanted() bool { return !testing.Short() && os.Getenv(variable) != "" }
+
+// Skip makes t and its subtests run as where long tests are not to run: what they repeat of other tests
+// is not worth the time.
+func Skip(t *testing.T) {
+	t.Helper()
+	t.Setenv(variable, "")
+}
 
 // Cases returns all cases of a test where long tests are to run, and otherwise some of them, which
 // represent the others.
