@@ -26,7 +26,7 @@ func TestGPUHeads(t *testing.T) {
 		device = "emulated"
 		backends.Register(backends.Kind{Name: device, Parallel: 8, Open: func(backends.Options) (backends.Backend, error) {
 			g := emulate.Open(t)
-			return cuda.Open(cuda.Options{Driver: drivertest.New(t, g.Options()).Driver(), PTX: g.PTX})
+			return cuda.Open(cuda.Options{Driver: drivertest.New(t, g.Options(1)).Driver(), PTX: g.PTX})
 		}})
 	}
 	const requests, length = 4, 16

@@ -30,7 +30,7 @@ func gpu(t *testing.T) *cuda.Backend {
 	o := cuda.Options{}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		g := emulate.Open(t)
-		o.Driver, o.PTX = drivertest.New(t, g.Options()).Driver(), g.PTX
+		o.Driver, o.PTX = drivertest.New(t, g.Options(1)).Driver(), g.PTX
 	}
 	b, err := cuda.Open(o)
 	if err != nil {

@@ -24,7 +24,7 @@ func init() {
 		o := cuda.Options{PrefixBytes: 1}
 		if os.Getenv("REALIZAR_EMULATED") != "" {
 			g := emulate.Open(t)
-			o.Driver, o.PTX = drivertest.New(t, g.Options()).Driver(), g.PTX
+			o.Driver, o.PTX = drivertest.New(t, g.Options(1)).Driver(), g.PTX
 		}
 		b, err := cuda.Open(o)
 		if err != nil {
