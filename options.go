@@ -52,7 +52,8 @@ type Options struct {
 	// Speculative says who proposes tokens for an answer, of which one step then checks several.
 	Speculative Speculative
 	// Draft is the path of the model that proposes with SpeculativeDraft: one that is faster, with
-	// the same tokens. With SpeculativeEAGLE it is the path of the head.
+	// the same tokens. With SpeculativeEAGLE it is the path of the head. If empty, it is that of the
+	// head that the model brings: eagle3 in the model's folder, as demo/eagle3 of package demo.
 	Draft string
 	// SpeculativeTokens is the number of tokens that are proposed for an answer in one step. If 0,
 	// it is what makes answers fastest, by the measured times of steps and by how many of the

@@ -34,7 +34,7 @@ const (
 	// predicts from the model's hidden states. It runs on the CPU alone.
 	SpeculativeMTP
 	// SpeculativeEAGLE proposes what the EAGLE-3 head of [Options.Draft] predicts from the model's
-	// hidden states. It runs on the CPU alone.
+	// hidden states, or the head that the model brings. It runs on the CPU alone.
 	SpeculativeEAGLE
 )
 
@@ -57,7 +57,7 @@ func (o *Options) validateSpeculative() error {
 	switch {
 	case o.Speculative > SpeculativeEAGLE:
 		return fmt.Errorf("realizar: %w: speculative %d", ErrOptions, o.Speculative)
-	case (o.Speculative == SpeculativeDraft || o.Speculative == SpeculativeEAGLE) != (o.Draft != ""):
+	case o.Speculative == SpeculativeDraft && o.Draft == "", o.Draft != "" && o.Speculative != SpeculativeDraft && o.Speculative != SpeculativeEAGLE:
 		return fmt.Errorf("realizar: %w: speculative %v with the draft model %q; want SpeculativeDraft and its path, SpeculativeEAGLE and that of a head, or neither", ErrOptions, o.Speculative, o.Draft)
 	case o.SpeculativeTokens < 0 || o.SpeculativeTokens > MaxSpeculativeTokens:
 		return fmt.Errorf("realizar: %w: %d proposed tokens; want 1 to %d, or 0 for as many as pay off", ErrOptions, o.SpeculativeTokens, MaxSpeculativeTokens)
@@ -98,12 +98,9 @@ func (o *Options) build(f *modelfile.File) (m *arch.Model, head weightFiles, err
 	case SpeculativeMTP:
 		m, err = arch.BuildPredicting(f)
 	case SpeculativeEAGLE:
-		own, err := modelfile.Open(o.Draft)
+		m, own, err := arch.OpenEagle(f, o.Draft)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the EAGLE-3 head: %w", err)
-		}
-		if m, err = arch.BuildEagle(f, own); err != nil {
-			return nil, nil, errors.Join(err, own.Close())
+			return nil, nil, err
 		}
 		return m, weightFiles{own}, nil
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -309,5 +310,34 @@ func TestMultiTokenPrediction(t *testing.T) {
 		if err == nil {
 			_ = m.Close()
 		}
+	}
+}
+
+// Without a path, the head is that in the model's folder. A model without one is refused with the way
+// out.
+func TestHeadOfModel(t *testing.T) {
+	o := realizar.Options{Device: "cpu", Context: 64, Speculative: realizar.SpeculativeEAGLE}
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(modeltest.Hub(t))); err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{folder, modeltest.Llama(t)} {
+		m, err := realizar.Open(t.Context(), model, o)
+		if err == nil {
+			_ = m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), model+"/eagle3") || !strings.Contains(err.Error(), "--speculative eagle=FOLDER") {
+			t.Errorf("%v; want the missing head and the way out", err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(folder, "eagle3"), os.DirFS(modeltest.Eagle(t))); err != nil {
+		t.Fatal(err)
+	}
+	m, err := realizar.Open(t.Context(), folder, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
 	}
 }

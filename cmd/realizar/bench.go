@@ -57,7 +57,9 @@ hold a part of what a step reads.
 With --write, write412 off is the decode of the 412 tokens of that text after the prompt of --read,
 and write412 suffix the same with speculative decoding (--speculative suffix) of
 --speculative-tokens, or as many as pay off. The text decides each token, so the weights have no
-influence, and the time is that of a real answer. With --batch 1,64 it is measured for one answer and
+influence, and the time is that of a real answer. With --speculative it is also measured with the
+proposals of heads, write412 mtp or eagle; they predict what the model itself would write, so the
+text of --write should be its own answer to that of --read. With --batch 1,64 it is measured for one answer and
 for 64 at the same time. write412 right 0.7 has proposals of --right 0.7: each proposed token is right
 with that probability.
 

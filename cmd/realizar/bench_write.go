@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/draft"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -23,6 +25,8 @@ import (
 type writeFlags struct {
 	Read  string `placeholder:"FILE" help:"With --write, the prompt is the text of FILE."`
 	Write string `placeholder:"FILE" help:"Measure the decode of the text in FILE, as if the model had generated it, without and with speculative decoding (--speculative suffix)."`
+
+	Speculative []string `placeholder:"HEAD" help:"With --write, measure the proposals of heads, too: mtp, eagle or eagle=FOLDER."`
 
 	Right []float64 `placeholder:"P" help:"With --write, measure proposals of which each token is right with probability P, too: 0 for the cost of proposals that are always wrong."`
 
@@ -38,12 +42,19 @@ func (c *benchCommand) validWrite() error {
 		return errors.New("--write: the files set the lengths of prompt and answer; remove -p, -n and -d")
 	case c.Write == "" && len(c.Right) > 0:
 		return errors.New("--right has an effect only with --write, which says what is right")
+	case c.Write == "" && len(c.Speculative) > 0:
+		return errors.New("--speculative has an effect only with --write: the other tests decode random tokens one by one")
 	case c.Write == "" && c.SpeculativeTokens != 0:
 		return errors.New("--speculative-tokens has an effect only with --write: the other tests decode random tokens one by one")
 	}
 	for _, p := range c.Right {
 		if !(p >= 0 && p <= 1) {
 			return fmt.Errorf("--right %v: want a probability, 0 to 1", p)
+		}
+	}
+	for _, s := range c.Speculative {
+		if kind, _, ok := (&speculativeFlags{Speculative: s}).speculative(); !ok || kind != realizar.SpeculativeMTP && kind != realizar.SpeculativeEAGLE {
+			return wrongFlag("speculative", s, "mtp, eagle or eagle=FOLDER; off and suffix are measured in any case")
 		}
 	}
 	return checkSpeculative(c.SpeculativeTokens)
@@ -102,6 +113,46 @@ func (d *dictation) allow(i int, mask []uint32) {
 	mask[id/32] |= 1 << (id % 32)
 }
 
+// A writeTest is the writing of a text with one kind of proposals.
+type writeTest struct {
+	name   string
+	model  *arch.Model
+	drafts engine.Drafts
+}
+
+// heads returns the tests of --speculative. The files of heads are open until closeAll is called.
+func (b *benchmark) heads(f *modelfile.File) (all []writeTest, closeAll func() error, err error) {
+	var files []*modelfile.File
+	closeAll = func() error {
+		var errs []error
+		for _, f := range files {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, s := range b.Speculative {
+		t := writeTest{name: s, drafts: engine.Drafts{Head: true}}
+		kind, name, _ := (&speculativeFlags{Speculative: s}).speculative()
+		if kind == realizar.SpeculativeMTP {
+			t.model, err = arch.BuildPredicting(f)
+		} else {
+			o := realizar.Options{Draft: name}
+			var own *modelfile.File
+			if err = b.app.findDraft(&o); err == nil {
+				t.model, own, err = arch.OpenEagle(f, o.Draft)
+			}
+			if err == nil {
+				files = append(files, own)
+			}
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		all = append(all, t)
+	}
+	return all, closeAll, nil
+}
+
 // writing measures the writing of a text, without proposals and with them.
 func (b *benchmark) writing() (err error) {
 	m, err := openLockstep(b.Model, b.app.kernels, b.options())
@@ -114,23 +165,27 @@ func (b *benchmark) writing() (err error) {
 		return err
 	}
 	var recent draft.Recent
-	type proposals struct {
-		name string
-		new  func(r *engine.Request, choice int) engine.Proposer // nil: none
+	all := []writeTest{{"off", m.model, engine.Drafts{}}, {"suffix", m.model, engine.Drafts{New: func(r *engine.Request, _ int) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) }}}}
+	heads, closeHeads, err := b.heads(m.file)
+	if err != nil {
+		return err
 	}
-	all := []proposals{{"off", nil}, {"suffix", func(r *engine.Request, _ int) engine.Proposer { return recent.New(r.Salt, len(r.Prompt)) }}}
+	defer func() { err = cmp.Or(err, closeHeads()) }()
+	all = append(all, heads...)
 	for _, p := range b.Right {
-		all = append(all, proposals{fmt.Sprint("right ", p), func(*engine.Request, int) engine.Proposer {
+		all = append(all, writeTest{fmt.Sprint("right ", p), m.model, engine.Drafts{New: func(*engine.Request, int) engine.Proposer {
 			return &prophet{answer: answer, prompt: len(prompt), right: p, vocab: int32(m.model.Spec.Vocab), rng: rand.New(rand.NewPCG(1, 1))}
-		}})
+		}}})
 	}
 	if len(b.Batch) == 0 {
 		b.Batch = []int{1}
 	}
 	for _, seqs := range b.Batch {
 		for _, test := range all {
-			drafts := engine.Drafts{New: test.new, Tokens: b.SpeculativeTokens, Always: b.SpeculativeTokens > 0}
-			if err := b.rewrite(m, seqs, test.name, drafts, prompt, answer); err != nil {
+			if test.drafts.New != nil || test.drafts.Head {
+				test.drafts.Tokens, test.drafts.Always = b.SpeculativeTokens, b.SpeculativeTokens > 0
+			}
+			if err := b.rewrite(m, seqs, &test, prompt, answer); err != nil {
 				return err
 			}
 			debug.FreeOSMemory() // for the next engine
@@ -140,13 +195,10 @@ func (b *benchmark) writing() (err error) {
 }
 
 // rewrite measures the writing of so many answers at a time with one kind of proposals.
-func (b *benchmark) rewrite(m *lockstepModel, seqs int, name string, drafts engine.Drafts, prompt, answer []int32) (err error) {
-	if drafts.New == nil {
-		drafts = engine.Drafts{}
-	}
+func (b *benchmark) rewrite(m *lockstepModel, seqs int, of *writeTest, prompt, answer []int32) (err error) {
 	p := m.memory
-	p.Program, p.Made = m.model.Program, m.model.Spec.Context
-	p.Options.Context, p.Options.Parallel, p.Options.Drafts = len(prompt)+len(answer), seqs, drafts
+	p.Program, p.Made = of.model.Program, of.model.Spec.Context
+	p.Options.Context, p.Options.Parallel, p.Options.Drafts = len(prompt)+len(answer), seqs, of.drafts
 	p.Options.Cache, p.Options.Activations = m.cache(), m.activations()
 	if need := p.Options.Context; p.Made > 0 && need > p.Made {
 		return usagef("--read and --write have %d tokens together; the model supports %d", need, p.Made)
@@ -176,7 +228,7 @@ func (b *benchmark) rewrite(m *lockstepModel, seqs int, name string, drafts engi
 	if seqs > 1 {
 		test += fmt.Sprintf(" x%d", seqs)
 	}
-	t := b.measurement(test+" "+name, m.device.Name(), m.device.Description(), rates, first)
+	t := b.measurement(test+" "+of.name, m.device.Name(), m.device.Description(), rates, first)
 	t.Batch, t.Depth = seqs, len(prompt)
 	after := e.Metrics()
 	proposed, accepted := int64(after.DraftedTokens-before.DraftedTokens), int64(after.AcceptedTokens-before.AcceptedTokens)

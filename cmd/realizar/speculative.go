@@ -9,14 +9,14 @@ import (
 
 // speculativeFlags say who proposes tokens of which a step checks several.
 type speculativeFlags struct {
-	Speculative       string `default:"auto" placeholder:"PROPOSER" group:"model" help:"Speculative decoding: propose the next tokens and check several in one step. The answer is the same. suffix proposes what followed the last tokens earlier, in the prompt or in previous answers. draft=MODEL proposes what a faster model with the same tokens generates. mtp proposes what the checkpoint's layer for multi-token prediction predicts, and eagle=FOLDER what an EAGLE-3 head for the model does, on the CPU. auto is suffix on the CPU and off on a GPU."`
+	Speculative       string `default:"auto" placeholder:"PROPOSER" group:"model" help:"Speculative decoding: propose the next tokens and check several in one step. The answer is the same. suffix proposes what followed the last tokens earlier, in the prompt or in previous answers. draft=MODEL proposes what a faster model with the same tokens generates. mtp proposes what the checkpoint's layer for multi-token prediction predicts, and eagle what the EAGLE-3 head that the model brings does, or eagle=FOLDER another, on the CPU. auto is suffix on the CPU and off on a GPU."`
 	SpeculativeTokens int    `default:"0" placeholder:"N" group:"model" help:"Tokens to propose in each step. Default: as many as pay off by measured times."`
 }
 
 // validSpeculative returns an error for an invalid value.
 func (f *speculativeFlags) validSpeculative() error {
 	if _, _, ok := f.speculative(); !ok {
-		return wrongFlag("speculative", f.Speculative, "auto, off, suffix, mtp, draft=MODEL or eagle=FOLDER")
+		return wrongFlag("speculative", f.Speculative, "auto, off, suffix, mtp, eagle, eagle=FOLDER or draft=MODEL")
 	}
 	return checkSpeculative(f.SpeculativeTokens)
 }
@@ -24,10 +24,17 @@ func (f *speculativeFlags) validSpeculative() error {
 // speculative returns who proposes, and the name of the draft model or the head. ok is false for an
 // invalid value.
 func (f *speculativeFlags) speculative() (kind realizar.Speculative, name string, ok bool) {
-	who, name, _ := strings.Cut(f.Speculative, "=")
+	who, name, named := strings.Cut(f.Speculative, "=")
 	kind, err := realizar.ParseSpeculative(who)
-	named := kind == realizar.SpeculativeDraft || kind == realizar.SpeculativeEAGLE
-	return kind, name, err == nil && named == (name != "") && named == strings.Contains(f.Speculative, "=")
+	switch kind {
+	case realizar.SpeculativeDraft:
+		ok = name != ""
+	case realizar.SpeculativeEAGLE:
+		ok = named == (name != "")
+	default:
+		ok = !named
+	}
+	return kind, name, ok && err == nil
 }
 
 // checkSpeculative returns an error for an invalid --speculative-tokens.

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,6 +36,26 @@ type eagle struct {
 	normed bool              // norm_before_residual
 	ids    []int32           // of the target's tokens, by draft id; nil: the same ones
 	failed func(error) error // names the head
+}
+
+// OpenEagle is [Build] with the EAGLE-3 head at path, which it opens. If path is empty, it is the head
+// that the model brings: eagle3 in its folder, or registered by that name.
+func OpenEagle(f *modelfile.File, path string) (m *Model, head *modelfile.File, err error) {
+	brought := path == ""
+	if brought {
+		path = f.Path() + "/eagle3"
+	}
+	head, err = modelfile.Open(path)
+	switch {
+	case err != nil && brought:
+		return nil, nil, fmt.Errorf("the model brings no EAGLE-3 head: %w; --speculative eagle=FOLDER takes another one", err)
+	case err != nil:
+		return nil, nil, fmt.Errorf("the EAGLE-3 head: %w", err)
+	}
+	if m, err = BuildEagle(f, head); err != nil {
+		return nil, nil, errors.Join(err, head.Close())
+	}
+	return m, head, nil
 }
 
 // BuildEagle is [Build] with the EAGLE-3 head of the file head.

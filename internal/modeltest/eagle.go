@@ -68,7 +68,7 @@ func Eagle(tb testing.TB, options ...Option) string {
 	config, err := json.Marshal(map[string]any{
 		"architectures": []string{"LlamaForCausalLMEagle3"}, "num_hidden_layers": 1, "hidden_size": s.hidden, "intermediate_size": s.ffn,
 		"num_attention_heads": s.heads, "num_key_value_heads": s.heads, "max_position_embeddings": s.context, "rms_norm_eps": 1e-5,
-		"hidden_act": "silu", "vocab_size": len(s.vocabulary), "draft_vocab_size": head.rows,
+		"head_dim": s.hidden / s.heads, "rope_theta": 10000, "target_hidden_size": s.hidden, "hidden_act": "silu", "vocab_size": len(s.vocabulary), "draft_vocab_size": head.rows,
 		"eagle_config": map[string]any{"eagle_aux_hidden_state_layer_ids": []int{-1, 0, 1}, "use_aux_hidden_state": true},
 	})
 	if err != nil {

@@ -754,6 +754,12 @@ BENCH: dict[str, tuple[list[str], list[str]]] = {
         "{measure|time} the decode of {a given text|my own text|a file|a given answer}",
         "{bench|measure} {an edit of a text|the writing of a file}",
     ]),
+    "--speculative": (["heads"], [
+        "{measure|bench|time} {the proposals of |}{a head|an EAGLE-3 head|heads}",
+        "{measure|bench} {speculative decoding with |}{multi-token prediction|mtp|EAGLE|an EAGLE head}",
+        "{compare|bench} a head {with|and} suffixes {on|for} a text",
+        "see {how much|whether} {an EAGLE-3 head|the head of a model|multi-token prediction} {gains|pays}",
+    ]),
     "--right": (["probability"], [
         "{measure|bench|see} {what|how much} wrong proposals cost",
         "{measure|bench} proposals that are right with {a given|some} probability",

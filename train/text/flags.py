@@ -28,11 +28,11 @@ _KIND = {
     "TEXT": "a text", "NAME": "a name", "ADDRESS": "an address such as 0.0.0.0", "ORIGIN": "an origin such as https://example.org, or *",
     "URL": "an address such as http://localhost:4318", "FILE.json": "the name of a JSON file, or - for standard input",
     "FILE.safetensors": "the name of a safetensors file", "MODEL": "another model", "KEY": "a key",
-    "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16", "P,...": "numbers from 0 to 1 separated by commas, such as 0,0.7",
+    "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16", "P,...": "numbers from 0 to 1 separated by commas, such as 0,0.7", "HEAD,...": "mtp, eagle or eagle=FOLDER",
     "LENGTHS": "a number, or uniform:64:256 or lognormal:200:0.8", "JSON": "a JSON object",
     "auto|f32|f8": "auto, f32 or f8", "auto|cpu|cuda": "auto, cpu or cuda, or cuda:1 for the GPU with the number 1",
     "auto|f16|q8|f8|f32": "auto, f16, q8, f8 or f32", "SIZE|FRACTION": "a size such as 16GiB, or a part of the GPU's memory such as 0.5", "auto|always|never": "auto, always or never",
-    "text|json|none": "text, json or none", "chat|completions": "chat or completions", "PROPOSER": "auto, off, suffix, mtp, draft=MODEL or eagle=FOLDER", "HOST:PORT": "an address and a port such as 10.0.0.7:8080", "KIND": "natural, compact or any",
+    "text|json|none": "text, json or none", "chat|completions": "chat or completions", "PROPOSER": "auto, off, suffix, mtp, eagle, eagle=FOLDER or draft=MODEL", "HOST:PORT": "an address and a port such as 10.0.0.7:8080", "KIND": "natural, compact or any",
     "PATTERN": "a regular expression", "FILE|FOLDER|store": "a YAML file, a folder, or store", "REVISION": "a branch, a tag or a commit", "HOST": "a host such as localhost:5000",
     "SWEEP": "concurrency or rate, or a range such as rate:2:32", "X": "a number", "TIMES": "latencies such as ttft=500ms,itl=50ms",
 }  # fmt: skip
