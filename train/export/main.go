@@ -1,5 +1,5 @@
-// Command export writes a folder of safetensors of the LLaMA architecture, as training
-// leaves it, as one GGUF file:
+// Command export writes a folder of safetensors of the LLaMA architecture, or of an EAGLE-3 head, as
+// training leaves it, as one GGUF file:
 //
 //	go run ./train/export -type Q8_0 -out demo.gguf FOLDER
 //
@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -50,7 +51,12 @@ func export(folder, out, name, typ, pre string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	meta, err := metadata(f, name, pre)
+	var meta []modelfile.KeyValue
+	if kinds, _ := f.Meta().Strings("architectures"); slices.Contains(kinds, "LlamaForCausalLMEagle3") {
+		meta, err = headMetadata(f, name)
+	} else {
+		meta, err = metadata(f, name, pre)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,8 +92,40 @@ func metadata(f *modelfile.File, name, pre string) ([]modelfile.KeyValue, error)
 	if kind, _ := f.Meta().String("model_type"); kind != "llama" {
 		return nil, fmt.Errorf("%s: config.json: model_type is %q, want llama", f.Path(), kind)
 	}
+	meta, err := general(f, "llama", name)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := vocabulary(f, pre)
+	return append(meta, tokens...), err
+}
+
+// headMetadata is the metadata of an EAGLE-3 head.
+func headMetadata(f *modelfile.File, name string) ([]modelfile.KeyValue, error) {
+	meta, err := general(f, "eagle3", name)
+	if err != nil {
+		return nil, err
+	}
+	head, _ := f.Meta().Int("head_dim")
+	target, _ := f.Meta().Int("target_hidden_size")
+	before, _ := f.Meta().Ints("eagle_config.eagle_aux_hidden_state_layer_ids")
+	var layers []int32 // before each stream; the configuration has the last of them, counted from 0
+	for _, n := range before {
+		layers = append(layers, int32(n)+1) //nolint:gosec // the number of a layer
+	}
+	return append(meta,
+		modelfile.KeyValue{Key: "eagle3.attention.key_length", Value: uint32(head)},   //nolint:gosec // a head's width
+		modelfile.KeyValue{Key: "eagle3.attention.value_length", Value: uint32(head)}, //nolint:gosec // likewise
+		modelfile.KeyValue{Key: "eagle3.target_hidden_size", Value: uint32(target)},   //nolint:gosec // a width, too
+		modelfile.KeyValue{Key: "eagle3.extract_layers", Value: layers},
+		modelfile.KeyValue{Key: "eagle3.norm_before_residual", Value: false},
+	), nil
+}
+
+// general is the name of a model and its numbers.
+func general(f *modelfile.File, architecture, name string) ([]modelfile.KeyValue, error) {
 	meta := []modelfile.KeyValue{
-		{Key: "general.architecture", Value: "llama"},
+		{Key: "general.architecture", Value: architecture},
 		{Key: "general.type", Value: "model"},
 		{Key: "general.name", Value: name},
 	}
@@ -100,13 +138,12 @@ func metadata(f *modelfile.File, name, pre string) ([]modelfile.KeyValue, error)
 			return nil, fmt.Errorf("%s: config.json: %s is missing", f.Path(), n.config)
 		}
 		if n.float {
-			meta = append(meta, modelfile.KeyValue{Key: "llama." + n.gguf, Value: float32(v)})
+			meta = append(meta, modelfile.KeyValue{Key: architecture + "." + n.gguf, Value: float32(v)})
 		} else {
-			meta = append(meta, modelfile.KeyValue{Key: "llama." + n.gguf, Value: uint32(v)})
+			meta = append(meta, modelfile.KeyValue{Key: architecture + "." + n.gguf, Value: uint32(v)})
 		}
 	}
-	tokens, err := vocabulary(f, pre)
-	return append(meta, tokens...), err
+	return meta, nil
 }
 
 // The kinds of token in GGUF (tokenizer.ggml.token_type).
@@ -199,6 +236,7 @@ var names = map[string]string{
 	"self_attn.v_proj":         "attn_v",
 	"self_attn.o_proj":         "attn_output",
 	"post_attention_layernorm": "ffn_norm",
+	"hidden_norm":              "attn_norm_2",
 	"mlp.gate_proj":            "ffn_gate",
 	"mlp.up_proj":              "ffn_up",
 	"mlp.down_proj":            "ffn_down",
@@ -208,6 +246,8 @@ var topNames = map[string]string{
 	"model.embed_tokens": "token_embd",
 	"model.norm":         "output_norm",
 	"lm_head":            "output",
+	"norm":               "output_norm",
+	"fc":                 "fc",
 }
 
 // ggufName is what GGUF calls a tensor.
@@ -221,6 +261,7 @@ func ggufName(name string) (string, error) {
 	}
 	var layer int
 	var rest string
+	stem = strings.Replace(stem, "midlayer.", "model.layers.0.", 1) // of a head
 	if n, _ := fmt.Sscanf(stem, "model.layers.%d.%s", &layer, &rest); n == 2 && names[rest] != "" {
 		return fmt.Sprintf("blk.%d.%s%s", layer, names[rest], suffix), nil
 	}
@@ -233,6 +274,10 @@ func weights(f *modelfile.File, d tensor.DType) ([]*tensor.Tensor, error) {
 	kvHeads, _ := f.Meta().Int("num_key_value_heads")
 	var all []*tensor.Tensor
 	for _, t := range f.Tensors() {
+		if t.Name == "d2t" {
+			all = append(all, tokenIDs(t))
+			continue
+		}
 		name, err := ggufName(t.Name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path(), err)
@@ -265,6 +310,15 @@ func weights(f *modelfile.File, d tensor.DType) ([]*tensor.Tensor, error) {
 		all = append(all, w)
 	}
 	return all, nil
+}
+
+// tokenIDs is d2t, which has differences to a head's own numbers in safetensors and tokens in GGUF.
+func tokenIDs(t *tensor.Tensor) *tensor.Tensor {
+	of := &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape}
+	for i := range t.Elems() {
+		of.Data = binary.LittleEndian.AppendUint64(of.Data, binary.LittleEndian.Uint64(t.Data[8*i:])+uint64(i)) //nolint:gosec // an index
+	}
+	return of
 }
 
 // interleave puts the rows of each head into the order of GGUF's llama: the two that

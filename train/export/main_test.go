@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar"
@@ -66,5 +67,42 @@ func TestExport(t *testing.T) {
 	}
 	if _, err := ggufName("model.layers.3.mlp.experts.0.weight"); err == nil {
 		t.Error("no error for a tensor without a place")
+	}
+}
+
+// proposals answers some prompts with the head at path, and returns the answers' tokens and what was
+// proposed and right.
+func proposals(t *testing.T, model, head string) (tokens []int32, counts [3]uint64) {
+	t.Helper()
+	m, err := realizar.Open(t.Context(), model, realizar.Options{Device: "cpu", Activations: realizar.ActivationsF32, Speculative: realizar.SpeculativeEAGLE, Draft: head, SpeculativeTokens: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	for seed := range uint64(8) {
+		r := &realizar.Request{Prompt: "The quick", Generation: realizar.Generation{MaxTokens: new(40), IgnoreEnd: true}}
+		r.Seed, r.Temperature = seed, 0.5
+		for event, err := range m.Generate(t.Context(), r) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens = append(tokens, event.Tokens...)
+		}
+	}
+	s := m.Metrics()
+	return tokens, [3]uint64{s.Proposals, s.ProposedTokens, s.AcceptedTokens}
+}
+
+// An exported EAGLE-3 head proposes the same tokens.
+func TestExportHead(t *testing.T) {
+	model, folder := modeltest.Llama(t, modeltest.LastToken()), modeltest.Eagle(t, modeltest.LastToken())
+	out := filepath.Join(t.TempDir(), "out.gguf")
+	if err := export(folder, out, "test", "F32", ""); err != nil {
+		t.Fatal(err)
+	}
+	want, wantCounts := proposals(t, model, folder)
+	got, counts := proposals(t, model, out)
+	if !slices.Equal(got, want) || counts != wantCounts || counts[2] == 0 {
+		t.Errorf("proposals, their tokens and those that were right: %d, want %d, and the same answers", counts, wantCounts)
 	}
 }
