@@ -61,7 +61,8 @@ func (q *question) right(answer string) bool {
 // aboutCommands are the kinds of questions about commands and flags.
 var aboutCommands = []string{"flags", "flags of commands", "commands", "command lines", "command lines explained"}
 
-func questions(t *testing.T) (all []*question) {
+// questions returns the held-out questions of these kinds, or all.
+func questions(t *testing.T, kinds ...string) (all []*question) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "train", "heldout.jsonl.gz"))
 	if err != nil {
@@ -79,7 +80,7 @@ func questions(t *testing.T) (all []*question) {
 		if err := json.Unmarshal(lines.Bytes(), q); err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(aboutCommands, q.Kind) {
+		if len(kinds) == 0 || slices.Contains(kinds, q.Kind) {
 			all = append(all, q)
 		}
 	}
@@ -95,7 +96,7 @@ func questions(t *testing.T) (all []*question) {
 // The model answers at least 95% of the held-out questions about commands and flags correctly. With
 // -v the test logs the wrong answers.
 func TestQuestions(t *testing.T) {
-	all := questions(t)
+	all := questions(t, aboutCommands...)
 	m, err := realizar.Open(t.Context(), demo.Name, realizar.Options{Device: "cpu"})
 	if err != nil {
 		t.Fatal(err)

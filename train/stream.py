@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 
 from .text import heldout, turns
-from .text.conversation import render
+from .text.conversation import Exchange, render
 from .text.grammar import kept
 
 ROW = 1025  # 1,024 inputs and what follows each
@@ -31,6 +31,11 @@ def sample_text(seed: int, part: int, size: int) -> list[str]:
         texts.append(render(e.messages, e.tools))
         total += len(texts[-1])
     return texts
+
+
+def allowed(e: Exchange, forbidden: frozenset[str]) -> bool:
+    """Whether a conversation has no held-out question."""
+    return not any(m["role"] == "user" and (kept(m["content"]) or heldout.normal(m["content"]) in forbidden) for m in e.messages)
 
 
 class Packer:
@@ -85,9 +90,8 @@ class Maker:
         texts = []
         while len(texts) < count:
             e = turns.conversation(rng)
-            if any(m["role"] == "user" and (kept(m["content"]) or heldout.normal(m["content"]) in self.forbidden) for m in e.messages):
-                continue
-            texts.append(render(e.messages, e.tools))
+            if allowed(e, self.forbidden):
+                texts.append(render(e.messages, e.tools))
         return texts
 
     def kinds(self, ids: np.ndarray) -> np.ndarray:

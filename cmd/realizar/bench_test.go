@@ -92,19 +92,19 @@ func TestBenchWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := benchResults(t, "demo", "--read", read, "--write", write, "--right", "0", "--right", "1", "--batch", "1,3", "--speculative-tokens", "2")
-	if len(all) != 8 {
-		t.Fatalf("results %+v, want eight", all)
+	all := benchResults(t, "demo", "--read", read, "--write", write, "--right", "0", "--right", "1", "--speculative", "eagle", "--batch", "1,3", "--speculative-tokens", "2")
+	if len(all) != 10 {
+		t.Fatalf("results %+v, want ten", all)
 	}
 	for i, r := range all {
-		names := []string{"off", "suffix", "right 0", "right 1"}
-		if batch := []int{1, 3}[i/4]; r.Batch != batch || !strings.HasSuffix(r.Test, names[i%4]) || strings.Contains(r.Test, " x3 ") != (batch == 3) {
+		names := []string{"off", "suffix", "eagle", "right 0", "right 1"}
+		if batch := []int{1, 3}[i/5]; r.Batch != batch || !strings.HasSuffix(r.Test, names[i%5]) || strings.Contains(r.Test, " x3 ") != (batch == 3) {
 			t.Errorf("test %d: %+v", i, r)
 		}
-		if i%4 < 2 {
+		if i%5 < 2 {
 			continue
 		}
-		if *r.Proposed == 0 || *r.Accepted != *r.Proposed*int64(i%4-2) {
+		if *r.Proposed == 0 || i%5 > 2 && *r.Accepted != *r.Proposed*int64(i%5-3) {
 			t.Errorf("%s: of %d proposed tokens %d are right", r.Test, *r.Proposed, *r.Accepted)
 		}
 	}
