@@ -1,8 +1,8 @@
 // Package demo embeds a small model in the program. Importing it lets realizar.Open, and every
 // other function that takes the path of a model, open [Name] without touching the disk. The model
 // answers questions about realizar and does a little arithmetic, sorting, JSON and tool calling.
-// The repository's train folder describes how it was made. Its EAGLE-3 head predicts several tokens of
-// its answers at once (realizar.SpeculativeEAGLE).
+// Its EAGLE-3 head predicts several tokens of its answers at once (realizar.SpeculativeEAGLE). The
+// repository's train folder describes how both were made.
 package demo
 
 import (

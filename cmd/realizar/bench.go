@@ -59,9 +59,9 @@ and write412 suffix the same with speculative decoding (--speculative suffix) of
 --speculative-tokens, or as many as pay off. The text decides each token, so the weights have no
 influence, and the time is that of a real answer. With --speculative it is also measured with the
 proposals of heads, write412 mtp or eagle; they predict what the model itself would write, so the
-text of --write should be its own answer to that of --read. With --batch 1,64 it is measured for one answer and
-for 64 at the same time. write412 right 0.7 has proposals of --right 0.7: each proposed token is right
-with that probability.
+text of --write should be its own answer to that of --read. With --batch 1,64 it is measured for one
+answer and for 64 at the same time. write412 right 0.7 has proposals of --right 0.7: each proposed
+token is right with that probability.
 
 With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device,
 device_name (of a GPU, or null), batch (sequences in a step), depth, model, threads (0 on a GPU),

@@ -11,6 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -94,8 +95,8 @@ func TestGPUSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := expected(t, want).ids
-			sameBits(t, b, m, ids, inFloats.limits)
-			sameBits(t, b, m, ids, rounds(b, m.Program).limits)
+			sameBits(t, b, m, ids, inFloats.limits, longtest.Cases(7, 3))
+			sameBits(t, b, m, ids, rounds(b, m.Program).limits, longtest.Cases(7, 3))
 		})
 	}
 	fmt.Printf("same bits on %s: %d models\n", b.Description(), len(cases))

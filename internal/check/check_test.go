@@ -21,7 +21,7 @@ func options(steps int) check.Options {
 // The states of Prefixes are restored from memory that no step has written, of which the reference
 // knows nothing.
 func TestWrapped(t *testing.T) {
-	longtest.Skip(t) // package cpu runs all of the suite
+	longtest.Short(t) // package cpu runs the long form
 	plantest.Except(t, check.Wrap(cpu.New(2), options(2)), "Prefixes")
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestReference(t *testing.T) {
-	longtest.Skip(t)
+	longtest.Short(t) // TestParallel runs the long form
 	plantest.All(t, cpu.Reference())
 }
 
@@ -29,7 +29,7 @@ func TestParallel(t *testing.T) {
 		// That threads change no bit is a test of its own.
 		t.Run(tier+", 3 threads", func(t *testing.T) {
 			if i > 0 {
-				longtest.Skip(t) // the best tier runs all of the suite
+				longtest.Short(t) // the best tier runs the long form
 			}
 			b, err := cpu.New(3).WithTier(tier)
 			if err != nil {

@@ -3,13 +3,13 @@
 package cuda
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/realizar/realizar/internal/mesh"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
-
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // Two GPUs satisfy what one does, and compute its bits. Spans are those of the first one, and neither
@@ -27,20 +27,17 @@ func TestTwoGPUs(t *testing.T) {
 	})
 	both := mesh.New(g, 2)
 	t.Run("Bits", func(t *testing.T) {
-		for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil), "latent": plantest.LatentModel(t, nil), "states": plantest.StatesModel(t, nil)} {
+		for name, model := range plantest.Models {
+			p := model(t, nil)
 			for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
 				if p.MisfitHead(cache) > 0 {
 					continue
 				}
-				base := plan.Limits{Cache: cache, Activations: tensor.F16}
-				want := groupLogits(t, g.Backend, p, base)
-				for i, row := range groupLogits(t, both, p, base) {
-					for j, v := range row {
-						if v != want[i][j] {
-							t.Fatalf("%s, %v cache: row %d, token %d: logit %v, on one GPU %v", name, cache, i, j, v, want[i][j])
-						}
-					}
-				}
+				t.Run(fmt.Sprintf("%s, %v cache", name, cache), func(t *testing.T) {
+					base, lengths := plan.Limits{Cache: cache, Activations: tensor.F16}, [2]int{68, 9}
+					want := plantest.LogitsOfTwo(t, g.Backend, p, base, lengths)
+					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, both, p, base, lengths), want)
+				})
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -41,68 +40,31 @@ func openGroup(t *testing.T, options drivertest.Options, o Options) *Group {
 	return g
 }
 
-// groupLogits runs two sequences together, cut into steps of different sizes.
-func groupLogits(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) [][]float32 {
-	t.Helper()
-	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 32, 2, 96, testPageTokens, base))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := r.Exe.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	rng := rand.New(rand.NewPCG(3, 4))
-	ids := func(n int) (list []int32) {
-		for range n {
-			list = append(list, int32(rng.IntN(p.Vocab)))
-		}
-		return list
-	}
-	seqs := []*plantest.Seq{r.Add(ids(40), 23), r.Add(ids(5), 1)}
-	if err := r.Run(); err != nil {
-		t.Fatal(err)
-	}
-	return append(seqs[0].Logits, seqs[1].Logits...)
-}
-
 // Several devices compute the bits of one. If REALIZAR_EMULATED names a folder for compiled kernels,
 // models with all operations are tried.
 func TestGroupBits(t *testing.T) {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
+	lengths := [2]int{40, 5}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
-	models := map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
-		"dense": plantest.Model, "experts": plantest.MoEModel, "recurrent": plantest.RecurrentModel, "delta": plantest.DeltaModel,
-		"states": plantest.StatesModel, "latent": plantest.LatentModel, "sparse": plantest.SparseModel,
-		"compressed": plantest.CompressedModel, "forms": plantest.FormsModel,
-	}
 	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0)}
 	bases := []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
-		for name, model := range models {
+		for name, model := range plantest.Models {
 			programs[name] = model(t, nil)
 		}
 		bases = append(bases, plan.Limits{Cache: tensor.F32, Activations: tensor.F32})
 	}
 	for name, p := range programs {
 		for _, base := range bases {
-			want := groupLogits(t, one, p, base)
+			want := plantest.LogitsOfTwo(t, one, p, base, lengths)
 			for _, devices := range []int{2, 4} {
 				t.Run(fmt.Sprintf("%s, %v cache, %d devices", name, base.Cache, devices), func(t *testing.T) {
 					group := openGroup(t, g.Options(devices), Options{PTX: g.PTX})
 					group.patience = time.Hour // kernels are compiled meanwhile
-					got := groupLogits(t, mesh.New(group, devices), p, base)
-					for i := range want {
-						for j, w := range want[i] {
-							if got[i][j] != w {
-								t.Fatalf("row %d, token %d: logit %v, on one device %v", i, j, got[i][j], w)
-							}
-						}
-					}
+					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(group, devices), p, base, lengths), want)
 				})
 			}
 		}
@@ -121,6 +83,10 @@ func TestGroupRefuses(t *testing.T) {
 	_, err := mesh.New(g, 2).Compile(t.Context(), p, limits, nil)
 	if !errors.Is(err, driver.ErrNoPeer) || !strings.Contains(err.Error(), "device 0, left, does not reach device 1, right") {
 		t.Errorf("without a link: %v", err)
+	}
+	t.Setenv("REALIZAR_UNTRIED_KERNELS", "")
+	if _, err := mesh.New(g, 2).Compile(t.Context(), p, limits, nil); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "gather") || !strings.HasSuffix(err.Error(), "no GPU has run its kernel yet; use --device cpu") {
+		t.Errorf("while no GPU has run the exchange: %v", err)
 	}
 	for numbers, says := range map[string]string{"[0 0]": "device 0 appears twice", "[0 5]": "device 5 of 2", "[]": "0 devices"} {
 		var list []int

@@ -13,9 +13,9 @@ const variable = "REALIZAR_LONG"
 // Wanted reports whether long tests are to run.
 func Wanted() bool { return !testing.Short() && os.Getenv(variable) != "" }
 
-// Skip makes t and its subtests run as where long tests are not to run: what they repeat of other tests
-// is not worth the time.
-func Skip(t *testing.T) {
+// Short runs t and its subtests as where long tests are not wanted. It is for tests whose long form
+// repeats that of another test.
+func Short(t *testing.T) {
 	t.Helper()
 	t.Setenv(variable, "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -45,10 +46,10 @@ func TestConformance(t *testing.T) {
 				if m.Program.MisfitHead(base.Cache) > 0 {
 					continue
 				}
-				want := logits(t, cpu.New(1), m.Program, base)
+				want := plantest.LogitsOfTwo(t, cpu.New(1), m.Program, base, lengths)
 				for _, parts := range []int{2, 4, 8} {
 					t.Run(fmt.Sprintf("%v, %d parts", base.Cache, parts), func(t *testing.T) {
-						same(t, logits(t, mesh.New(cpu.New(1), parts), m.Program, base), want)
+						plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(cpu.New(1), parts), m.Program, base, lengths), want)
 					})
 				}
 			}

@@ -56,7 +56,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	for i := range s.rows {
 		s.rows[i].Want &^= plan.WantLogits | plan.WantHidden | plan.WantLogProbability
 	}
-	s.steps = slices.Grow(s.steps, len(e.parts))[:len(e.parts)]
+	s.steps = append(s.steps, make([]plan.Step, len(e.parts))...)
 	err := e.each(func(i int, part plan.Executable) (err error) {
 		ops, mine := s.batches[i].States[:0], *b
 		mine.States = e.pages.operations(ops, b.States, i)
@@ -68,7 +68,8 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		return err
 	})
 	if err != nil {
-		e.closed = true // the parts that have begun wait for the others
+		begun := func(part plan.Step) bool { return part != nil }
+		e.closed = slices.ContainsFunc(s.steps, begun) // they wait for the others
 		return nil, err
 	}
 	if e.wanted = len(b.Rows); b.Late {

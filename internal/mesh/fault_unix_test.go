@@ -88,6 +88,6 @@ func TestFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, [][]float32{got}, [][]float32{want})
+		plantest.SameAsOne(t, [][]float32{got}, [][]float32{want})
 	}
 }

@@ -14,7 +14,7 @@ import (
 // of the weights, and no part has all values to observe.
 func TestSuite(t *testing.T) {
 	all := longtest.Cases([]int{2, 4}, []int{2})
-	longtest.Skip(t) // package cpu runs all of the suite
+	longtest.Short(t) // package cpu runs the long form
 	for _, parts := range all {
 		t.Run(fmt.Sprint(parts), func(t *testing.T) {
 			plantest.Except(t, mesh.New(cpu.New(1), parts), "Spans", "Observed")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -34,8 +35,8 @@ type Mail struct {
 }
 
 const (
-	mailBytes  = 48
-	formsBytes = 40
+	mailBytes  = int(unsafe.Sizeof(Mail{}))
+	formsBytes = int(unsafe.Sizeof(device.Forms{}))
 )
 
 type allGatherArgs struct {

@@ -40,7 +40,7 @@ type Room struct {
 	Places                                                          []int  // by group: of tokens, up to the shape's number
 	prefixes                                                        prefixRoom
 	Failed, Bad, Overflow, FlagsEnd                                 int // [S] each
-	Ids, Results, Uses, Mail, ResultsEnd                            int // Uses: of experts, since the start; Mail: see Peers
+	Ids, Results, Uses, Mail, ResultsEnd                            int // Uses: of experts, since the start
 	outs, mails                                                     int // see Connect
 
 	Masks, MaskWords int

@@ -112,7 +112,7 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 // eachMeasured calls f for every model and both kinds of activations, with one sequence and with
 // two. It passes the results of steps without measurement.
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
-	for name, model := range models {
+	for name, model := range Models {
 		p := model(t, nil)
 		bases := []plan.Limits{{Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.F32}}
 		for _, base := range longtest.Cases(bases, bases[:1]) {

@@ -86,7 +86,7 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 }
 
 func sameBits(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range Models {
 		tokens := 257 + 3
 		if name != "dense" {
 			tokens = 130 // the other model covers long contexts and other caches
@@ -151,7 +151,7 @@ func same(t *testing.T, what string, got, want [][]float32) {
 // A sequence whose pages were saved, overwritten and restored elsewhere continues with the same
 // bits.
 func states(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range Models {
 		for _, cache := range Caches {
 			t.Run(fmt.Sprintf("%s, %v", name, cache), func(t *testing.T) {
 				movedStates(t, b, model(t, nil), cache)
