@@ -100,6 +100,11 @@ var Shapes = []Shape{
 		RopeBase: 1e6, Eps: 1e-6, QKNorm: true,
 	},
 	{
+		Name: "llama-3.1-70b", Architecture: "llama",
+		Layers: 80, Hidden: 8192, FFN: 28672, Heads: 64, KVHeads: 8, HeadDim: 128, Vocab: 128256, Context: 131072,
+		RopeBase: 5e5, RopeLong: RopeLong{Factor: 8, Low: 1, High: 4, Original: 8192}, Eps: 1e-5,
+	},
+	{
 		Name: "moe-8of64", Architecture: "qwen3moe",
 		Layers: 12, Hidden: 2048, FFN: 4096, Heads: 16, KVHeads: 4, HeadDim: 64, Vocab: 32768, Context: 40960,
 		Experts: 64, Used: 8, ExpertFFN: 512,
@@ -120,6 +125,12 @@ var Shapes = []Shape{
 		Name: "dense-20b", Architecture: "qwen3",
 		Layers: 6, Hidden: 8192, FFN: 64 * 2048, Heads: 64, KVHeads: 8, HeadDim: 128, Vocab: 32768, Context: 40960,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "qwen3-30b-a3b", Architecture: "qwen3moe",
+		Layers: 48, Hidden: 2048, FFN: 6144, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 151936, Context: 40960,
+		Experts: 128, Used: 8, ExpertFFN: 768,
+		RopeBase: 1e6, Eps: 1e-6, QKNorm: true,
 	},
 	{
 		Name: "lfm2-1.2b", Architecture: "lfm2",

@@ -105,8 +105,12 @@ func TestParams(t *testing.T) {
 		"qwen2.5-1.5b": 1_543_714_304,
 		"qwen3-0.6b":   596_049_920,
 		"qwen3-8b":     8_190_735_360,
-		"moe-8of64":    2_547_568_128,
-		"dense-2.5b":   2_545_995_264,
+
+		"llama-3.1-70b": 70_553_706_496,
+		"qwen3-30b-a3b": 30_532_122_624,
+
+		"moe-8of64":  2_547_568_128,
+		"dense-2.5b": 2_545_995_264,
 
 		"moe-20b":   20_505_011_712,
 		"dense-20b": 20_501_865_984,
@@ -120,8 +124,8 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
-	if len(synth.Shapes) != 14 {
-		t.Errorf("%d shapes, 14 are tested", len(synth.Shapes))
+	if len(synth.Shapes) != 16 {
+		t.Errorf("%d shapes, 16 are tested", len(synth.Shapes))
 	}
 }
 

@@ -45,6 +45,8 @@ type layout struct {
 	fromFFN, fromMixer float64 // lengths of the rows whose results are added to the residual stream
 }
 
+const leastMixer = 7e-4
+
 // weights returns the tensors of a model in the order of its file.
 //
 // Rows have length 1, so a projection of normalized values, of size 1, has size 1 again. The
@@ -53,10 +55,11 @@ type layout struct {
 // head needs for logits of logitDeviation, since both may be one table. It is much smaller than the
 // outputs of the layers; otherwise the most likely token would be the last one again. The output of
 // attention, and of what is in its place, is divided by 4, because these models attend to all tokens
-// almost equally and the averages would make all positions alike.
+// almost equally and the averages would make all positions alike. Its standard
+// deviation is at least leastMixer, because the scales of some formats are float16.
 func (s *Shape) weights() []weight {
 	fromFFN := math.Sqrt(2 / float64(s.Layers))
-	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: fromFFN / 4}, s.family()
+	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: max(fromFFN/4, leastMixer*math.Sqrt(float64(s.Hidden)))}, s.family()
 	if s.RopeLong.Factor > 0 {
 		f := s.ropeFactors()
 		l.all = append(l.all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})

@@ -338,7 +338,7 @@ def _general() -> list[Fact]:
             "what does {may be continued|fails at byte|fits} mean?", "what does {realizar |}grammar say?", "what are the verdicts of grammar?", "how do I read the output of grammar?",
         ]),
         Fact("synth shapes", [
-            "synth knows qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, qwen2.5-1.5b, llama-3.1-8b, qwen3-8b, moe-8of64, dense-2.5b, moe-20b, dense-20b, lfm2-1.2b, qwen3.5-4b, qwen3.5-35b-a3b and deepseek-v2-lite.",
+            "synth knows qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, qwen2.5-1.5b, llama-3.1-8b, qwen3-8b, llama-3.1-70b, moe-8of64, dense-2.5b, moe-20b, dense-20b, qwen3-30b-a3b, lfm2-1.2b, qwen3.5-4b, qwen3.5-35b-a3b and deepseek-v2-lite.",
         ], ["qwen3-0.6b", "llama-3.1-8b"], asks=[
             "{which|what} shapes {does synth know|are there|can synth make}?", "which models can synth {resemble|imitate|make}?", "what can I give synth for SHAPE?", "list the shapes of synth", "shapes for synth?", "which shape names are there?",
         ]),
