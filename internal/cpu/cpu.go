@@ -112,6 +112,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		err = tensor.Guard(func() error { return b.prepare(ctx, e, loaded) })
 	}
 	if err != nil {
+		e.port.giveUp()
 		_ = e.Close()
 		return nil, err
 	}

@@ -106,6 +106,7 @@ func (e *executable) Close() error {
 			e.late = nil
 		}
 		e.workers.close()
+		e.port.leave()
 		release(e.memory)
 		e.pages.release()
 		for _, b := range e.host {

@@ -33,6 +33,7 @@ func (b *Backend) Connect(parts int) []plan.Backend {
 type link struct {
 	members  []*executable // by part; all are set before the first step
 	patience time.Duration
+	open     sync.WaitGroup // members that are not closed
 
 	mu     sync.Mutex
 	moved  sync.Cond
@@ -55,6 +56,7 @@ type port struct {
 	here    place
 	timer   *time.Timer
 	waiting time.Time // since when the part waits; zero if it does not
+	left    bool      // the part has no steps left
 }
 
 // join makes e the part of b, if b is connected.
@@ -69,7 +71,25 @@ func (b *Backend) join(e *executable) error {
 	e.port.timer = time.AfterFunc(time.Hour, e.port.late)
 	e.port.timer.Stop()
 	b.link.members[b.part] = e
+	b.link.open.Add(1)
 	return nil
+}
+
+// giveUp makes leave not wait, for a part that will run no steps.
+func (p *port) giveUp() {
+	if p != nil && !p.left {
+		p.left = true
+		p.link.open.Done()
+	}
+}
+
+// leave waits until all members have no steps left, so that none uses memory that another one has
+// freed.
+func (p *port) leave() {
+	if p != nil && !p.left {
+		p.giveUp()
+		p.link.open.Wait()
+	}
 }
 
 // begin begins a step.

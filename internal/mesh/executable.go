@@ -20,11 +20,20 @@ type executable struct {
 	lim    plan.Limits
 	parts  []plan.Executable
 	pages  pageLayout
-	host   map[*byte]bool // begins of memory from AllocHost
-	wanted int            // number of rows of the step submitted last
+	host   map[*byte][]byte // memory from AllocHost, by its begin
+	freed  []freed          // memory that steps in flight may use
+	wanted int              // number of rows of the step submitted last
+	begun  uint64           // steps submitted
+	done   atomic.Uint64    // steps waited for
 	late   *step
 	closed bool
 	steps  plan.StepPool[step]
+}
+
+// A freed is memory that FreeHost has been given.
+type freed struct {
+	memory []byte
+	begun  uint64 // steps submitted before
 }
 
 // A step is the step of all parts.
@@ -72,6 +81,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		e.closed = slices.ContainsFunc(s.steps, begun) // they wait for the others
 		return nil, err
 	}
+	e.begun++
 	if e.wanted = len(b.Rows); b.Late {
 		e.late = s
 	}
@@ -93,7 +103,9 @@ func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 		}
 		results = append(results, r)
 	}
-	s.done.Store(true)
+	if !s.done.Swap(true) {
+		s.e.done.Add(1)
+	}
 	if failed != nil {
 		return nil, failed
 	}
@@ -156,27 +168,45 @@ func (e *executable) SetMask(id int32, words []uint32) error {
 	return e.each(func(_ int, part plan.Executable) error { return part.SetMask(id, words) })
 }
 
-// AllocHost implements [plan.Executable]. The memory is the garbage collector's, so it stays while a
-// part still copies.
+// AllocHost implements [plan.Executable]. The memory is that of the first part; those of one kind of
+// device share the host's.
 func (e *executable) AllocHost(n int) ([]byte, error) {
-	switch {
-	case e.closed:
+	if e.closed {
 		return nil, errors.New("mesh: the executable is closed")
-	case n <= 0:
-		return nil, fmt.Errorf("mesh: cannot allocate %d bytes for pages; want a positive number", n)
 	}
-	b := make([]byte, n)
-	e.host[&b[0]] = true
-	return b, nil
+	if err := e.reclaim(); err != nil {
+		return nil, err
+	}
+	b, err := e.parts[0].AllocHost(n)
+	if err == nil {
+		e.host[unsafe.SliceData(b)] = b
+	}
+	return b, err
 }
 
 // FreeHost implements [plan.Executable].
 func (e *executable) FreeHost(b []byte) error {
 	start := unsafe.SliceData(b)
-	if !e.host[start] {
+	memory, found := e.host[start]
+	if !found {
 		return fmt.Errorf("mesh: FreeHost of memory at %p, which AllocHost did not return", start)
 	}
 	delete(e.host, start)
+	e.freed = append(e.freed, freed{memory, e.begun})
+	return e.reclaim()
+}
+
+// reclaim frees memory for which FreeHost was called, once all parts are done with the steps
+// submitted before; the rest is freed later, or by Close. As steps are done in their order, n that
+// have been waited for mean that the first n are done.
+func (e *executable) reclaim() error {
+	done := e.done.Load()
+	for len(e.freed) > 0 && e.freed[0].begun <= done {
+		if err := e.parts[0].FreeHost(e.freed[0].memory); err != nil {
+			return err
+		}
+		e.freed = e.freed[1:]
+	}
 	return nil
 }
 
@@ -192,7 +222,7 @@ func (e *executable) Setup() plan.Setup {
 
 // Close implements [plan.Executable].
 func (e *executable) Close() error {
-	e.closed, e.host = true, nil
+	e.closed, e.host, e.freed = true, nil, nil
 	return e.each(func(_ int, part plan.Executable) error { return part.Close() })
 }
 

@@ -81,7 +81,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: l, host: map[*byte]bool{}}
+	e := &executable{p: p, lim: l, host: map[*byte][]byte{}}
 	if e.pages, err = layoutPages(p, parts, &l); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 type Context struct {
 	device Device
 
+	host *hostMemory
+
 	mu     sync.RWMutex // read-locked while a task is handed over
 	closed bool
 	tasks  chan task
@@ -27,8 +29,7 @@ type Context struct {
 	caller
 	handle uintptr
 	doing  string
-	lost   *Error   // the fault that ended the context
-	pinned []pinned // by address
+	lost   *Error // the fault that ended the context
 	launch launchSpace
 }
 
@@ -44,7 +45,7 @@ var replies = sync.Pool{New: func() any { return make(chan error, 1) }}
 // its own thread.
 func (d *Driver) NewContext(device Device) (*Context, error) {
 	c := &Context{device: device, tasks: make(chan task), ended: make(chan error, 1)}
-	c.address = &d.address
+	c.address, c.host = &d.address, &d.host
 	c.close = sync.OnceValue(c.end)
 	opened := make(chan error)
 	go c.own(opened)
@@ -98,6 +99,7 @@ func (c *Context) own(opened chan<- error) {
 	opened <- err
 	if err == nil {
 		c.serve()
+		c.host.leave(c)
 	}
 	// Not deferred: if Do's function ends the goroutine, the thread ends with it, and the context
 	// is still current on that thread.

@@ -69,7 +69,7 @@ func (c *Context) sizeError(f function, n int) error {
 }
 
 // The copies and fills of a Stream run in its order, and return before they are complete. Host
-// memory must come from [Context.AllocHost] and must not change until then, because the device, or
+// memory must come from [Context.AllocHost] of any context and must not change until then, because the device, or
 // a graph, reads it later.
 
 // CopyToDevice copies all of src.
@@ -77,7 +77,7 @@ func (s *Stream) CopyToDevice(dst DevicePtr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	if !s.c.isPinned(src) {
+	if !s.c.host.has(src) {
 		return s.c.invalid(fnMemcpyHtoDAsync, "%d bytes are not in memory of AllocHost", len(src))
 	}
 	return s.do(fnMemcpyHtoDAsync, uintptr(dst), uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(len(src)), s.handle)
@@ -88,7 +88,7 @@ func (s *Stream) CopyToHost(dst []byte, src DevicePtr) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if !s.c.isPinned(dst) {
+	if !s.c.host.has(dst) {
 		return s.c.invalid(fnMemcpyDtoHAsync, "%d bytes are not in memory of AllocHost", len(dst))
 	}
 	return s.do(fnMemcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)), s.handle)

@@ -17,6 +17,7 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10
 type Driver struct {
 	version Version
 	address [functions]uintptr
+	host    hostMemory
 
 	mu sync.Mutex // held during calls
 	caller

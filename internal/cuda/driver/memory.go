@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -40,10 +41,64 @@ func (c *Context) MemInfo() (free, total int, err error) {
 	return int(c.out.size[0]), int(c.out.size[1]), nil
 }
 
-// pinned is a block of host memory that the device can read directly.
+// A hostMemory is the pinned host memory of a driver's contexts. The host and its devices share one
+// address space, so all contexts reach the memory of each. The contexts' threads share it.
+type hostMemory struct {
+	mu     sync.RWMutex
+	blocks []pinned // by address
+}
+
+// pinned is a block of host memory that devices can read directly.
 type pinned struct {
 	start uintptr
 	size  int
+	owner *Context // allocated it
+}
+
+func (h *hostMemory) find(start uintptr) (int, bool) {
+	return slices.BinarySearchFunc(h.blocks, start, func(p pinned, start uintptr) int { return cmp.Compare(p.start, start) })
+}
+
+func (h *hostMemory) add(p pinned) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i, _ := h.find(p.start)
+	h.blocks = slices.Insert(h.blocks, i, p)
+}
+
+// owns reports whether a block of c begins at start.
+func (h *hostMemory) owns(c *Context, start uintptr) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	i, found := h.find(start)
+	return found && h.blocks[i].owner == c
+}
+
+func (h *hostMemory) remove(start uintptr) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i, found := h.find(start); found {
+		h.blocks = slices.Delete(h.blocks, i, i+1)
+	}
+}
+
+// leave removes the blocks of c.
+func (h *hostMemory) leave(c *Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.blocks = slices.DeleteFunc(h.blocks, func(p pinned) bool { return p.owner == c })
+}
+
+// has reports whether all of b is in one block.
+func (h *hostMemory) has(b []byte) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	i, found := h.find(start)
+	if !found {
+		i--
+	}
+	return i >= 0 && start-h.blocks[i].start+uintptr(len(b)) <= uintptr(h.blocks[i].size)
 }
 
 // AllocHost allocates pinned host memory, so that the device can copy from and to it while the host
@@ -60,45 +115,29 @@ func (c *Context) AllocHost(bytes int) ([]byte, error) {
 	}
 	host := c.out.host
 	c.out.host = nil
-	i, _ := c.findPinned(uintptr(host))
-	c.pinned = slices.Insert(c.pinned, i, pinned{uintptr(host), bytes})
+	c.host.add(pinned{uintptr(host), bytes, c})
 	return unsafe.Slice((*byte)(host), bytes), nil
 }
 
-// FreeHost frees memory from [Context.AllocHost]. b must begin at the same address.
+// FreeHost frees memory from the same context's [Context.AllocHost]. b must begin at the same
+// address.
 func (c *Context) FreeHost(b []byte) error {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	i, found := c.findPinned(start)
-	if !found {
+	if !c.host.owns(c, start) {
 		return c.invalid(fnMemFreeHost, "no memory of AllocHost begins at %#x", start)
 	}
 	if err := c.do(fnMemFreeHost, start); err != nil {
 		return err
 	}
-	c.pinned = slices.Delete(c.pinned, i, i+1)
+	c.host.remove(start)
 	return nil
 }
 
-// Reach returns the address at which kernels find b, memory from [Context.AllocHost], which they
-// read over the link. The host and its devices share one address space. Reach returns 0 for other
-// memory.
+// Reach returns the address at which kernels find b, memory from [Context.AllocHost] of any context,
+// which they read over the link. Reach returns 0 for other memory.
 func (c *Context) Reach(b []byte) DevicePtr {
-	if !c.isPinned(b) {
+	if !c.host.has(b) {
 		return 0
 	}
 	return DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-}
-
-func (c *Context) findPinned(start uintptr) (int, bool) {
-	return slices.BinarySearchFunc(c.pinned, start, func(p pinned, start uintptr) int { return cmp.Compare(p.start, start) })
-}
-
-// isPinned reports whether all of b is in one block of pinned memory.
-func (c *Context) isPinned(b []byte) bool {
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	i, found := c.findPinned(start)
-	if !found {
-		i--
-	}
-	return i >= 0 && start-c.pinned[i].start+uintptr(len(b)) <= uintptr(c.pinned[i].size)
 }

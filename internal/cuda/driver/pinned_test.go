@@ -8,7 +8,7 @@ import (
 func TestIsPinned(t *testing.T) {
 	b := make([]byte, 64)
 	start := uintptr(unsafe.Pointer(&b[0]))
-	c := &Context{pinned: []pinned{{start + 8, 8}, {start + 16, 8}, {start + 40, 8}}}
+	c := &Context{host: &hostMemory{blocks: []pinned{{start + 8, 8, nil}, {start + 16, 8, nil}, {start + 40, 8, nil}}}}
 	for _, test := range []struct {
 		lo, hi int
 		want   bool
@@ -16,7 +16,7 @@ func TestIsPinned(t *testing.T) {
 		{0, 8, false}, {7, 9, false}, {8, 16, true}, {9, 10, true}, {15, 17, false}, {8, 24, false},
 		{16, 24, true}, {20, 25, false}, {24, 32, false}, {32, 48, false}, {40, 48, true}, {47, 48, true}, {40, 49, false}, {48, 50, false},
 	} {
-		if got := c.isPinned(b[test.lo:test.hi]); got != test.want {
+		if got := c.host.has(b[test.lo:test.hi]); got != test.want {
 			t.Errorf("bytes %d to %d: %v", test.lo, test.hi, got)
 		}
 		reach := DevicePtr(0)

@@ -22,12 +22,21 @@ struct AllGatherArgs {
   s32 stride;        // elements
   s32 parts;
   s32 part;
-  s32 first;         // number of the first column in the whole value, a multiple of 4
-  s32 cols;          // a multiple of 4 except in the last part
+  s32 first;         // number of the first column in the whole value
+  s32 cols;          // that x has
   s32 padded;        // columns with those of zeros that follow
+  s32 width;         // columns that a thread writes: 4, or 1 if a part begins or ends between fours
   s64 patience;      // ns
   const s32 *count;  // rows of this step
 };
+
+// storeOne writes the same bits as storeFour, one column.
+INLINE void storeOne(const Forms &f, int row, int col, float v) {
+  const s64 to = placeOf(row, col, f.stride);
+  if (f.f32 && col < f.cols) f.f32[s64(row) * f.stride + col] = v;
+  if (f.bf16) f.bf16[to] = floatToBfloat(v);
+  if (f.f16) f.f16[to] = floatToHalf(v * f.by);
+}
 
 // all_gather writes the columns of x to the whole value of every part, and ends when all parts have
 // written to that of this one. The memory of the whole value must be free since the gather before.
@@ -36,11 +45,16 @@ struct AllGatherArgs {
 extern "C" __global__ void __launch_bounds__(gatherThreads) all_gather(const AllGatherArgs a) {
   __shared__ u32 last;
   waitForPrevious();
-  const int units = a.padded / 4;
+  const int units = a.padded / a.width;
   const s64 all = s64(*a.count) * units;
   for (s64 i = s64(blockX()) * gatherThreads + tidX(); i < all; i += s64(gridX()) * gatherThreads) {
-    const int row = int(i / units), col = 4 * int(i % units);
+    const int row = int(i / units), col = a.width * int(i % units);
     const float *x = a.x + s64(row) * a.stride + col;
+    if (a.width == 1) {
+      const float one = col < a.cols ? x[0] : 0.0f;
+      for (int p = 0; p < a.parts; p++) storeOne(a.outs[(a.part + p) % a.parts], row, a.first + col, one);
+      continue;
+    }
     float4 v = {0, 0, 0, 0};
     if (col + 4 <= a.cols) {
       v = *reinterpret_cast<const float4 *>(x);

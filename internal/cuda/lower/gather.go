@@ -40,10 +40,10 @@ const (
 )
 
 type allGatherArgs struct {
-	x, outs, mail                            driver.DevicePtr
-	stride, parts, part, first, cols, padded int32
-	patience                                 int64
-	count                                    driver.DevicePtr
+	x, outs, mail                                   driver.DevicePtr
+	stride, parts, part, first, cols, padded, width int32
+	patience                                        int64
+	count                                           driver.DevicePtr
 }
 
 const (
@@ -78,7 +78,10 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 	if part == len(columns)-1 {
 		a.padded = out.Stride - a.first
 	}
-	units := int(a.padded / 4)
+	if a.width = 4; own.Lo%4 != 0 || (own.Lo-columns[part].Lo)%4 != 0 || a.padded%4 != 0 {
+		a.width = 1
+	}
+	units := int(a.padded / a.width)
 	return c.launch("gather", "all_gather", c.rows(n.Out), device.Arguments(&a), gatherThreads, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: min(gatherBlocks, max(1, (rows(sh)*units+gatherThreads-1)/gatherThreads))}
 	})
@@ -86,17 +89,10 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 
 func (gather) check(n *plan.Node) error { return checkCut(n) }
 
-// checkCut returns an error if the kernel, which writes four columns at a time, cannot join the
-// columns that the parts exchange in n.
+// checkCut returns an error if the kernel cannot join the columns that the parts exchange in n.
 func checkCut(n *plan.Node) error {
-	columns := cutOf(n)
-	if len(columns) > MostParts {
-		return fmt.Errorf("%d parts of a program; a gather joins up to %d", len(columns), MostParts)
-	}
-	for i := range columns {
-		if own := columns.New(i); own.Lo%4 != 0 || (own.Lo-columns[i].Lo)%4 != 0 {
-			return fmt.Errorf("a part of a row that begins with column %d; want a multiple of 4", own.Lo)
-		}
+	if parts := len(cutOf(n)); parts > MostParts {
+		return fmt.Errorf("%d parts of a program; a gather joins up to %d", parts, MostParts)
 	}
 	return nil
 }
