@@ -222,11 +222,11 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	all = append(all, unit...)
 	if m.attr.Hidden != nil {
-		l, err := c.exchange(n, m.attr.Hidden, of, hidden, m.e.sizes+4, m.slots)
+		joined, err := c.exchange(n, m.attr.Hidden, of, hidden, m.e.sizes+4, m.slots)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, l)
+		all = append(all, joined...)
 	}
 	down, err := m.expertWeights(m.attr.Down, m.attr.DownBias)
 	if err != nil {

@@ -55,16 +55,15 @@ var errAlone = errors.New("the program is a part of one that is divided, and is 
 
 func (gather) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
-	l, err := c.exchange(n, n.Attr.(plan.GatherAttr).Columns, c.forms(n.In[0]), c.forms(n.Out), c.count(n.Out), func(sh *Shape) int { return sh.Size(c.rows(n.Out)) })
-	return []Launch{l}, err
+	return c.exchange(n, n.Attr.(plan.GatherAttr).Columns, c.forms(n.In[0]), c.forms(n.Out), c.count(n.Out), func(sh *Shape) int { return sh.Size(c.rows(n.Out)) })
 }
 
-// exchange returns the launch that joins the columns of all parts. x is the part's columns in
+// exchange returns the launches that join the columns of all parts. x is the part's columns in
 // float32, out is the whole value, count is the address of the number of rows, of which there are at
 // most rows(sh).
-func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms, count driver.DevicePtr, rows func(sh *Shape) int) (Launch, error) {
+func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms, count driver.DevicePtr, rows func(sh *Shape) int) (all []Launch, err error) {
 	if c.Peers == nil {
-		return Launch{}, errAlone
+		return nil, errAlone
 	}
 	part := c.Peers.Part
 	own := columns.New(part)
@@ -81,10 +80,39 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 	if a.width = 4; own.Lo%4 != 0 || (own.Lo-columns[part].Lo)%4 != 0 || a.padded%4 != 0 {
 		a.width = 1
 	}
-	units := int(a.padded / a.width)
-	return c.launch("gather", "all_gather", c.rows(n.Out), device.Arguments(&a), gatherThreads, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: min(gatherBlocks, max(1, (rows(sh)*units+gatherThreads-1)/gatherThreads))}
-	})
+	give := func() {
+		units := int(a.padded / a.width)
+		var l Launch
+		l, err = c.launch("gather", "all_gather", c.rows(n.Out), device.Arguments(&a), gatherThreads, func(sh *Shape) driver.Dim3 {
+			return driver.Dim3{X: min(gatherBlocks, max(1, (rows(sh)*units+gatherThreads-1)/gatherThreads))}
+		})
+		all = append(all, l)
+	}
+	if meetsFirst(c.Layout.p, n) {
+		whole := a
+		a.cols, a.padded = 0, 0
+		if give(); err != nil {
+			return nil, err
+		}
+		a = whole
+	}
+	give()
+	return all, err
+}
+
+// meetsFirst reports whether all parts meet before they write the columns of n. They do so before the
+// first exchange of a step if its result may be read after the last one: a part that has done the
+// last exchange would write the next step's columns into what another part still reads.
+func meetsFirst(p *plan.Program, n *plan.Node) bool {
+	all := exchanges(p)
+	if n != all[0] {
+		return false
+	}
+	if len(all) == 1 || n.Out == p.Hidden || n.Out == p.Logits {
+		return true
+	}
+	last := slices.IndexFunc(p.Nodes, func(other plan.Node) bool { return other.Out == all[len(all)-1].Out })
+	return slices.ContainsFunc(p.Nodes[last:], func(later plan.Node) bool { return slices.Contains(later.In, n.Out) })
 }
 
 func (gather) check(n *plan.Node) error { return checkCut(n) }
