@@ -45,7 +45,7 @@ type layout struct {
 	fromFFN, fromMixer float64 // lengths of the rows whose results are added to the residual stream
 }
 
-const leastMixer = 7e-4
+const leastMixer = 9e-4
 
 // weights returns the tensors of a model in the order of its file.
 //
@@ -59,7 +59,7 @@ const leastMixer = 7e-4
 // deviation is at least leastMixer, because the scales of some formats are float16.
 func (s *Shape) weights() []weight {
 	fromFFN := math.Sqrt(2 / float64(s.Layers))
-	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: max(fromFFN/4, leastMixer*math.Sqrt(float64(s.Hidden)))}, s.family()
+	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: max(fromFFN/4, leastMixer*math.Sqrt(float64(max(s.Hidden, s.Heads*s.HeadDim))))}, s.family()
 	if s.RopeLong.Factor > 0 {
 		f := s.ropeFactors()
 		l.all = append(l.all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})
