@@ -31,10 +31,10 @@ const (
 	// SpeculativeDraft proposes what the model of [Options.Draft] samples after the same tokens.
 	SpeculativeDraft
 	// SpeculativeMTP proposes what the layer that some checkpoints have for multi-token prediction
-	// predicts from the model's hidden states. It runs on the CPU alone.
+	// predicts from the model's hidden states.
 	SpeculativeMTP
 	// SpeculativeEAGLE proposes what the EAGLE-3 head of [Options.Draft] predicts from the model's
-	// hidden states, or the head that the model brings. It runs on the CPU alone.
+	// hidden states, or the head that the model brings.
 	SpeculativeEAGLE
 )
 

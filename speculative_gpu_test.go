@@ -20,7 +20,6 @@ import (
 // without, alone and among others, and if they are not random those of the processor. Where
 // REALIZAR_EMULATED names a folder for compiled kernels, the device is emulated.
 func TestGPUHeads(t *testing.T) {
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	device := "cuda"
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		device = "emulated"

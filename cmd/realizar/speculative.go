@@ -9,7 +9,7 @@ import (
 
 // speculativeFlags say who proposes tokens of which a step checks several.
 type speculativeFlags struct {
-	Speculative       string `default:"auto" placeholder:"PROPOSER" group:"model" help:"Speculative decoding: propose the next tokens and check several in one step. The answer is the same. suffix proposes what followed the last tokens earlier, in the prompt or in previous answers. draft=MODEL proposes what a faster model with the same tokens generates. mtp proposes what the checkpoint's layer for multi-token prediction predicts, and eagle what the EAGLE-3 head that the model brings does, or eagle=FOLDER another, on the CPU. auto is suffix on the CPU and off on a GPU."`
+	Speculative       string `default:"auto" placeholder:"PROPOSER" group:"model" help:"Speculative decoding: propose the next tokens and check several in one step. The answer is the same. suffix proposes what followed the last tokens earlier, in the prompt or in previous answers. draft=MODEL proposes what a faster model with the same tokens generates. mtp proposes what the checkpoint's layer for multi-token prediction predicts, and eagle what the EAGLE-3 head that the model brings does, or eagle=FOLDER another. auto is suffix on the CPU and off on a GPU."`
 	SpeculativeTokens int    `default:"0" placeholder:"N" group:"model" help:"Tokens to propose in each step. Default: as many as pay off by measured times."`
 }
 

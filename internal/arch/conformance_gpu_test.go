@@ -27,7 +27,6 @@ import (
 
 func gpu(t *testing.T) *cuda.Backend {
 	t.Helper()
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	o := cuda.Options{}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		g := emulate.Open(t)

@@ -78,7 +78,6 @@ func TestFloat8(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	t.Setenv("REALIZAR_LONG", "1") // a GPU has time for all of it
 	for name, pinned := range map[string]int{"streamed": 1 << 40, "staged": 0} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, streamer{open(t, cuda.Options{}), pinned}) })

@@ -23,7 +23,6 @@ func openEmulated(t *testing.T) *Backend {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	g := emulate.Open(t)
 	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b

@@ -15,7 +15,6 @@ import (
 // Two GPUs satisfy what one does, and compute its bits. Spans are those of the first one, and neither
 // has all values to observe or runs a step again.
 func TestTwoGPUs(t *testing.T) {
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	g, err := OpenGroup(Options{}, []int{0, 1})
 	if err != nil {
 		t.Skipf("there are no two GPUs: %v", err)

@@ -216,7 +216,6 @@ var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
 // Every requested kernel exists, for every format, cache and step size, and is launched with as
 // many bytes of arguments as it declares. Every kernel is requested by some program.
 func TestKernels(t *testing.T) {
-	t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}

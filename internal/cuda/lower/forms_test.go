@@ -1,7 +1,6 @@
 package lower_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -165,40 +164,6 @@ func TestAcceptedForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := programOf(t, table, op)
-			if err := lower.Check(p, &plan.Limits{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestUntried checks that what no GPU has run is refused by name, unless the environment admits it.
-func TestUntried(t *testing.T) {
-	table := plantest.Weight(rand.New(rand.NewPCG(1, 2)), "table", tensor.F32, 1, 10, 32)
-	hidden := func(b *plan.Builder) int {
-		return b.State(plan.State{Name: "hidden", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, Window: 2, Exact: true})
-	}
-	for name, op := range map[string]func(*plan.Builder, plan.Value) plan.Value{
-		"store": func(b *plan.Builder, x plan.Value) plan.Value {
-			b.Store(hidden(b), x)
-			return x
-		},
-		"recall": func(b *plan.Builder, _ plan.Value) plan.Value { return b.Recall(hidden(b)) },
-		"spread": func(b *plan.Builder, x plan.Value) plan.Value {
-			return b.Spread(b.Linear(x, plantest.Weight(rand.New(rand.NewPCG(1, 2)), "few", tensor.F32, 1, 2, 32), nil), []int32{4, 1}, 9)
-		},
-		"attention": func(b *plan.Builder, x plan.Value) plan.Value {
-			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, ValueDim: 32})
-			return b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1, First: 1})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := programOf(t, table, op)
-			err := lower.Check(p, &plan.Limits{})
-			if !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "cuda: "+name+":") || !strings.HasSuffix(err.Error(), "no GPU has run its kernel yet; use --device cpu") {
-				t.Errorf("error %v", err)
-			}
-			t.Setenv("REALIZAR_UNTRIED_KERNELS", "1")
 			if err := lower.Check(p, &plan.Limits{}); err != nil {
 				t.Error(err)
 			}

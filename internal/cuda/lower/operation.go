@@ -90,9 +90,6 @@ func Check(p *plan.Program, lim *plan.Limits) error {
 		if operations[n.Op] == nil {
 			return fmt.Errorf("cuda: %s: %w: there is no kernel for it; use --device cpu", n.Where(), errors.ErrUnsupported)
 		}
-		if untried(n) {
-			return fmt.Errorf("cuda: %s: %w: no GPU has run its kernel yet; use --device cpu", n.Where(), errors.ErrUnsupported)
-		}
 		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
 		}
