@@ -23,8 +23,9 @@ type Options struct {
 	// Device selects the device that the model runs on:
 	//
 	//   - "cpu" is the CPU.
-	//   - "cuda" is an NVIDIA GPU, and "cuda:1" the GPU with number 1. The program must import
-	//     package github.com/realizar/realizar/cuda.
+	//   - "cuda" is an NVIDIA GPU, and "cuda:1" the GPU with number 1. "cuda:0,1" are two
+	//     GPUs that run the model together, up to 8; each holds a part of it. The program must
+	//     import package github.com/realizar/realizar/cuda.
 	//   - "auto" or "" is a GPU that works and has enough memory for the model, or for the part
 	//     that must be on the GPU while the rest streams (see StreamWeights). If there is none,
 	//     it is the CPU; [Model.DeviceProblem] then says why the GPU was not used.

@@ -45,6 +45,7 @@ type layout struct {
 	fromFFN, fromMixer float64 // lengths of the rows whose results are added to the residual stream
 }
 
+// leastMixer is the least standard deviation of the output of attention and of what is in its place.
 const leastMixer = 9e-4
 
 // weights returns the tensors of a model in the order of its file.
@@ -55,8 +56,8 @@ const leastMixer = 9e-4
 // head needs for logits of logitDeviation, since both may be one table. It is much smaller than the
 // outputs of the layers; otherwise the most likely token would be the last one again. The output of
 // attention, and of what is in its place, is divided by 4, because these models attend to all tokens
-// almost equally and the averages would make all positions alike. Its standard
-// deviation is at least leastMixer, because the scales of some formats are float16.
+// almost equally and the averages would make all positions alike. It is
+// not below leastMixer, because the scales of some formats are float16.
 func (s *Shape) weights() []weight {
 	fromFFN := math.Sqrt(2 / float64(s.Layers))
 	l, f := &layout{s: s, fromFFN: fromFFN, fromMixer: max(fromFFN/4, leastMixer*math.Sqrt(float64(max(s.Hidden, s.Heads*s.HeadDim))))}, s.family()

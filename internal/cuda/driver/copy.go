@@ -69,8 +69,8 @@ func (c *Context) sizeError(f function, n int) error {
 }
 
 // The copies and fills of a Stream run in its order, and return before they are complete. Host
-// memory must come from [Context.AllocHost] of any context and must not change until then, because the device, or
-// a graph, reads it later.
+// memory must come from [Context.AllocHost], of any context, and must not change until then, because
+// the device, or a graph, reads it later.
 
 // CopyToDevice copies all of src.
 func (s *Stream) CopyToDevice(dst DevicePtr, src []byte) error {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-func TestIsPinned(t *testing.T) {
+func TestPinned(t *testing.T) {
 	b := make([]byte, 64)
 	start := uintptr(unsafe.Pointer(&b[0]))
 	c := &Context{host: &hostMemory{blocks: []pinned{{start + 8, 8, nil}, {start + 16, 8, nil}, {start + 40, 8, nil}}}}

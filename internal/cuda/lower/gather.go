@@ -61,7 +61,7 @@ func (gather) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 // exchange returns the launches that join the columns of all parts. x is the part's columns in
 // float32, out is the whole value, count is the address of the number of rows, of which there are at
 // most rows(sh).
-func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms, count driver.DevicePtr, rows func(sh *Shape) int) (all []Launch, err error) {
+func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms, count driver.DevicePtr, rows func(sh *Shape) int) ([]Launch, error) {
 	if c.Peers == nil {
 		return nil, errAlone
 	}
@@ -80,24 +80,19 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 	if a.width = 4; own.Lo%4 != 0 || (own.Lo-columns[part].Lo)%4 != 0 || a.padded%4 != 0 {
 		a.width = 1
 	}
-	give := func() {
+	give := func(a allGatherArgs) (Launch, error) {
 		units := int(a.padded / a.width)
-		var l Launch
-		l, err = c.launch("gather", "all_gather", c.rows(n.Out), device.Arguments(&a), gatherThreads, func(sh *Shape) driver.Dim3 {
+		return c.launch("gather", "all_gather", c.rows(n.Out), device.Arguments(&a), gatherThreads, func(sh *Shape) driver.Dim3 {
 			return driver.Dim3{X: min(gatherBlocks, max(1, (rows(sh)*units+gatherThreads-1)/gatherThreads))}
 		})
-		all = append(all, l)
 	}
-	if meetsFirst(c.Layout.p, n) {
-		whole := a
-		a.cols, a.padded = 0, 0
-		if give(); err != nil {
-			return nil, err
-		}
-		a = whole
+	join, err := give(a)
+	if err != nil || !meetsFirst(c.Layout.p, n) {
+		return []Launch{join}, err
 	}
-	give()
-	return all, err
+	a.cols, a.padded = 0, 0
+	meet, err := give(a)
+	return []Launch{meet, join}, err
 }
 
 // meetsFirst reports whether all parts meet before they write the columns of n. They do so before the
