@@ -121,6 +121,7 @@ func TestIndexesEqualTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, lost := kveventstest.Index{}, kveventstest.Index{}
+		cached := 0 // rounds that end with pages cached; each may end with a cleared cache
 		for round := range 20 {
 			from := p.log.end()
 			for range c.rng.IntN(300) {
@@ -158,9 +159,12 @@ func TestIndexesEqualTheCache(t *testing.T) {
 					t.Fatalf("bounds %+v, round %d: %s index has %d pages, the cache %d", b, round, what, len(x), len(c.index))
 				}
 			}
+			if len(c.index) > 0 {
+				cached++
+			}
 		}
-		if len(c.index) == 0 {
-			t.Error("nothing is cached")
+		if cached < 10 {
+			t.Errorf("in %d of 20 rounds something is cached, want it in most", cached)
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
