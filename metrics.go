@@ -97,13 +97,21 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
+// NewMetrics returns the metrics of a model that has done nothing: its histograms have bounds and no
+// values.
+func NewMetrics() Metrics { return metricsOf(engine.NewMetrics()) }
+
 // Metrics returns a snapshot of the model's metrics.
 func (m *Model) Metrics() Metrics {
-	e := m.engine.Metrics()
+	all := metricsOf(m.engine.Metrics())
+	all.Device = m.device.memory()
+	return all
+}
+
+func metricsOf(e engine.Metrics) Metrics {
 	all := Metrics{
 		Running: e.Running, Waiting: e.Waiting,
-		Device: m.device.memory(),
-		Steps:  e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
+		Steps: e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
 		Proposals: e.Drafts, ProposedTokens: e.DraftedTokens, AcceptedTokens: e.AcceptedTokens, AcceptedAt: e.AcceptedAt,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
 		TargetITL: e.Pace.Gap, StepPromptTokens: e.Pace.PromptTokens, PromptTokenTime: e.Pace.Token,

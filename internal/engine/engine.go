@@ -88,7 +88,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		pace:   pace{gap: cmp.Or(c.Gap, Gap)},
 		drafts: c.drafted(p), odds: newOdds(),
 		checks: c.checkpoints(p),
-		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups), c.Events != nil), spans: make([]int, len(p.Groups)), measures: newMeasures(),
+		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups), c.Events != nil), spans: make([]int, len(p.Groups)), measures: measures{Metrics: NewMetrics()},
 	}
 	e.work, e.masked, e.seen, e.copies = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	e.life, e.end = context.WithCancel(context.Background())

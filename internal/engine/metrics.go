@@ -110,7 +110,8 @@ type measures struct {
 	counted time.Time // Busy includes the time up to here
 }
 
-func newMeasures() measures {
+// NewMetrics returns the metrics of an engine that has done nothing.
+func NewMetrics() Metrics {
 	m := Metrics{Ended: map[Ending]uint64{}}
 	for _, h := range []*Histogram{&m.TimeToFirst, &m.BetweenTokens, &m.EndToEnd, &m.Queue, &m.Prefill, &m.Decode} {
 		*h = newHistogram(secondBounds)
@@ -118,7 +119,7 @@ func newMeasures() measures {
 	for _, h := range []*Histogram{&m.PromptLength, &m.AnswerLength} {
 		*h = newHistogram(tokenBounds)
 	}
-	return measures{Metrics: m}
+	return m
 }
 
 func (m *measures) submitted(f *flight) {

@@ -51,7 +51,8 @@ func (r *record) metrics() realizar.Metrics {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil {
-		return plus(&realizar.Metrics{}, &r.past)
+		none := realizar.NewMetrics()
+		return plus(&none, &r.past)
 	}
 	m := r.live.Metrics()
 	return plus(&m, &r.past)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/pool"
@@ -311,6 +313,31 @@ func TestModelsAPI(t *testing.T) {
 		}
 	}
 	t.Error("the events go on after the server")
+}
+
+// TestBucketsBeforeLoad checks that the histograms of a model have all their buckets before it is
+// loaded. If some appeared with the first values, the rates of the others alone would count these, and
+// quantiles would be wrong.
+func TestBucketsBeforeLoad(t *testing.T) {
+	s := several(t, new(folder))
+	buckets := func() (names []string) {
+		for line := range strings.Lines(s.get("/metrics").body) {
+			if name, _, ok := strings.Cut(line, "} "); ok && strings.Contains(name, `model_name="a",le="`) {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	before := buckets()
+	if len(before) == 0 {
+		t.Fatal("there are no buckets")
+	}
+	if r := s.post("/v1/completions", `{"model":"a","prompt":"hello","max_tokens":3}`); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if diff := cmp.Diff(before, buckets()); diff != "" {
+		t.Errorf("buckets (-before +after the model is loaded)\n%s", diff)
+	}
 }
 
 // TestCountersSurviveUnload checks that a model's counters continue after it is loaded again, and
