@@ -1,7 +1,9 @@
-// Screenshots makes the pictures in docs/page.md: it opens the page of a running server in a
-// browser and shows it with a prepared conversation.
+// Screenshots makes the pictures in the docs. Those of docs/page.md are the page of a running server
+// with a prepared conversation, in a browser. That of docs/production.md is the dashboard, drawn from
+// what a Prometheus has.
 //
 //	go run ./screenshots -url http://localhost:8080 -out ../docs/page
+//	go run ./screenshots -prometheus http://localhost:9090 -out ../docs/production
 package main
 
 import (
@@ -39,19 +41,22 @@ func main() {
 	out := flag.String("out", ".", "the folder for the pictures")
 	watch := flag.Duration("watch", 6*time.Second, "how long to watch the server, which should have something to do")
 	all := flag.Bool("all", false, "every view at every width, light and dark, as PNG")
+	prometheus := flag.String("prometheus", "", "draw the dashboard from what this Prometheus has, and nothing else")
+	window := flag.Duration("window", 10*time.Minute, "the time that the dashboard shows")
+	scrape := flag.Duration("scrape", 15*time.Second, "the Prometheus' interval between scrapes")
 	flag.Parse()
-	if err := run(*url, *out, *watch, *all); err != nil {
+	shoot := func(ctx context.Context) error { return shootPage(ctx, *url, *out, *watch, *all) }
+	if *prometheus != "" {
+		shoot = func(ctx context.Context) error { return shootDashboard(ctx, *prometheus, *out, *window, *scrape, *all) }
+	}
+	if err := run(shoot); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(url, out string, watch time.Duration, all bool) error {
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("realizar-screenshots-%d.json", os.Getpid()))
-	if err := os.WriteFile(file, conversation, 0o600); err != nil {
-		return err
-	}
-	defer os.Remove(file) //nolint:errcheck // it is in the system's temporary folder
+// run starts a browser for shoot.
+func run(shoot func(context.Context) error) error {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("hide-scrollbars", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()
@@ -62,6 +67,15 @@ func run(url, out string, watch time.Duration, all bool) error {
 	}
 	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	return shoot(ctx)
+}
+
+func shootPage(ctx context.Context, url, out string, watch time.Duration, all bool) error {
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("realizar-screenshots-%d.json", os.Getpid()))
+	if err := os.WriteFile(file, conversation, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(file) //nolint:errcheck // it is in the system's temporary folder
 	if err := chromedp.Do(ctx,
 		chromedp.Navigate(url),
 		chromedp.WaitVisible(chromedp.CSS(`textarea[aria-label^="Message to"]`)),
@@ -121,10 +135,6 @@ func shots(all bool) []shot {
 const settle = 700 * time.Millisecond
 
 func take(ctx context.Context, url, out string, watch time.Duration, s shot) error {
-	format := page.CaptureScreenshotFormatPng
-	if filepath.Ext(s.name) == ".webp" {
-		format = page.CaptureScreenshotFormatWebp
-	}
 	actions := []chromedp.Action[chromedp.Void]{
 		chromedp.EmulateViewport(s.width, s.height),
 		prefer(s.theme),
@@ -142,6 +152,15 @@ func take(ctx context.Context, url, out string, watch time.Duration, s shot) err
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		return err
 	}
+	return capture(ctx, filepath.Join(out, s.name))
+}
+
+// capture writes what the browser shows to a file, whose extension says how.
+func capture(ctx context.Context, path string) error {
+	format := page.CaptureScreenshotFormatPng
+	if filepath.Ext(path) == ".webp" {
+		format = page.CaptureScreenshotFormatWebp
+	}
 	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: format, Quality: new(int64(82))})
 	if err != nil {
 		return err
@@ -149,7 +168,7 @@ func take(ctx context.Context, url, out string, watch time.Duration, s shot) err
 	if len(picture.Data) == 0 {
 		return errors.New("the picture is empty")
 	}
-	return os.WriteFile(filepath.Join(out, s.name), picture.Data, 0o644) //nolint:gosec // everyone may read the picture
+	return os.WriteFile(path, picture.Data, 0o644) //nolint:gosec // everyone may read the picture
 }
 
 // prefer sets whether the browser prefers light or dark pages.
