@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"debug/elf"
@@ -14,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -59,7 +62,8 @@ func TestStaticImage(t *testing.T) {
 	if err != nil || config.Config.User != "65532" || len(config.Config.Entrypoint) != 1 {
 		t.Fatalf("the image runs %+v (%v), want one program as user 65532", config, err)
 	}
-	program := extract(t, image, config.Config.Entrypoint[0])
+	root := extract(t, image)
+	program := filepath.Join(root, config.Config.Entrypoint[0])
 	file, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +74,53 @@ func TestStaticImage(t *testing.T) {
 			t.Error("the program needs a loader, which the base does not have")
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), program, "run", "demo", "What is 3 + 4?").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "7") {
-		t.Errorf("the program of the image answers %q (%v)", out, err)
+	t.Run("serve", func(t *testing.T) { serveConfined(t, root, config.Config.Entrypoint[0]) })
+}
+
+// serveConfined runs a server where root is all that it sees, as a user who may write nothing there
+// and has no capabilities. It must answer, and exit with 0 when it is told to stop.
+func serveConfined(t *testing.T, root, program string) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may change the root of a process")
+	}
+	cmd := exec.CommandContext(t.Context(), program, "serve", "demo", "--device", "cpu", "--port", "0")
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	var log strings.Builder
+	cmd.Stderr = &log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}()
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	url := regexp.MustCompile(`http://\S+`).FindString(line)
+	if url == "" {
+		_ = cmd.Wait()
+		t.Fatalf("the server says %q; its log:\n%s", line, log.String())
+	}
+	r, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"messages": [{"role": "user", "content": "What is 3 + 4?"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	if err != nil || r.StatusCode != http.StatusOK || !strings.Contains(string(answer), "7") {
+		t.Errorf("the server answers %s %s (%v)", r.Status, answer, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ends with %v; its log:\n%s", err, log.String())
 	}
 }
 
@@ -121,24 +169,28 @@ func only(t *testing.T, path string) v1.Image {
 	return image
 }
 
-// extract writes a file of the image to a temporary folder and returns its path.
-func extract(t *testing.T, image v1.Image, path string) string {
+// extract writes the files of the image to a temporary folder, where only root may write.
+func extract(t *testing.T, image v1.Image) string {
 	t.Helper()
+	root := t.TempDir()
 	files := mutate.Extract(image)
 	defer files.Close()
 	for r := tar.NewReader(files); ; {
 		head, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			t.Fatalf("the image has no %s", path)
+			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Clean("/"+head.Name) != path || head.Typeflag != tar.TypeReg {
+		if head.Typeflag != tar.TypeReg {
 			continue
 		}
-		to := filepath.Join(t.TempDir(), "program")
-		f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
+		to := filepath.Join(root, filepath.Clean("/"+head.Name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, head.FileInfo().Mode().Perm())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,6 +200,6 @@ func extract(t *testing.T, image v1.Image, path string) string {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return to
 	}
+	return root
 }
