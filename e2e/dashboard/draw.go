@@ -89,8 +89,8 @@ func place(p Panel) box {
 		Title: p.Title, Row: p.Type == "row",
 		Left: left + gap, Top: p.GridPos.Y*unit + header, Wide: right - left - gap, High: p.GridPos.H*unit - gap,
 	}
-	b.PlotX, b.PlotY = 58, 8
-	b.PlotW, b.PlotH = float64(b.Wide)-b.PlotX-14, float64(b.High)-28-b.PlotY-50 // two lines of names
+	b.PlotX, b.PlotY = 64, 8
+	b.PlotW, b.PlotH = float64(b.Wide)-b.PlotX-14, float64(b.High)-28-b.PlotY-56 // two lines of names
 	return b
 }
 
@@ -232,7 +232,7 @@ func format(v, distance float64, unit string) string {
 			v, distance, i = v/base, distance/base, i+1
 		}
 		digits := 0
-		for d := distance; d < 0.999 && digits < 3; d *= 10 {
+		for d := distance; math.Abs(d-math.Round(d)) > 0.001 && digits < 3; d *= 10 {
 			digits++
 		}
 		return strings.TrimSpace(fmt.Sprintf("%.*f", digits, v) + names[i])
