@@ -30,12 +30,14 @@ func (d *modelDevice) memory() DeviceMemory {
 // between steps, so frequent readings would slow steps down.
 const memoryAge = time.Second
 
-// A memoryMeter reads a backend's memory and caches the reading.
+// A memoryMeter reads the memory of all devices of a model together and caches the reading.
 type memoryMeter struct {
-	backend plan.Backend
+	devices []memoryReader
 	reading sync.Mutex // held while reading
 	last    atomic.Pointer[memoryReading]
 }
+
+type memoryReader interface{ Memory() plan.MemoryInfo }
 
 type memoryReading struct {
 	plan.MemoryInfo
@@ -48,7 +50,11 @@ func (m *memoryMeter) read() plan.MemoryInfo {
 	last := m.last.Load()
 	if (last == nil || time.Since(last.at) > memoryAge) && m.reading.TryLock() {
 		defer m.reading.Unlock()
-		last = &memoryReading{m.backend.Memory(), time.Now()}
+		last = &memoryReading{at: time.Now()}
+		for _, d := range m.devices {
+			own := d.Memory()
+			last.Free, last.Total = last.Free+own.Free, last.Total+own.Total
+		}
 		m.last.Store(last)
 	}
 	if last == nil {

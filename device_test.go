@@ -191,7 +191,7 @@ func TestDeviceLoadEnds(t *testing.T) {
 func TestMemoryMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowMemory{}
-		m := memoryMeter{backend: b}
+		m := memoryMeter{devices: []memoryReader{b}}
 		read := func(want int64) {
 			t.Helper()
 			if got := m.read(); got.Free != want {

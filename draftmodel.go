@@ -74,6 +74,15 @@ func sameTokens(tok, own *tokenizer.Tokenizer) error {
 	return nil
 }
 
+// replica returns a draft model of the same file that has not started, for a replica of the model. It
+// is stopped, and only d is closed.
+func (d *draftModel) replica() *draftModel {
+	if d == nil {
+		return nil
+	}
+	return &draftModel{file: d.file, arch: d.arch}
+}
+
 // start loads the draft model on p's device.
 func (d *draftModel) start(ctx context.Context, p *memory.Planner, vocab int) (err error) {
 	d.engine, err = engine.New(ctx, d.arch.Program, p.Device, p.Draft.Config, func(w *tensor.Tensor, spare bool) {

@@ -2,6 +2,7 @@ package realizar
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -14,27 +15,36 @@ import (
 // device and the number formats are the same, and drops them otherwise. Only one open model may use
 // a KeptCache.
 type KeptCache struct {
-	pages engine.Kept
-
-	mu  sync.Mutex
-	key string // of the model that filled pages
+	mu    sync.Mutex
+	pages []*engine.Kept // by replica
+	key   string         // of the model that filled pages
 }
 
 // Bytes returns the size of the pages in bytes. It is 0 while the model is open.
-func (k *KeptCache) Bytes() int64 { return int64(k.pages.Bytes()) }
+func (k *KeptCache) Bytes() (n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.pages {
+		n += int64(p.Bytes())
+	}
+	return n
+}
 
-// open returns the pages for a model with this key. It drops pages of another key.
-func (k *KeptCache) open(key string) *engine.Kept {
+// open returns the pages of each of n replicas of a model with this key. It drops pages of another
+// key.
+func (k *KeptCache) open(key string, n int) []*engine.Kept {
 	if k == nil {
-		return nil
+		return make([]*engine.Kept, n)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.key != key {
-		k.pages.Clear()
-		k.key = key
+	if k.key != key || len(k.pages) != n {
+		k.key, k.pages = key, make([]*engine.Kept, n)
+		for i := range k.pages {
+			k.pages[i] = new(engine.Kept)
+		}
 	}
-	return &k.pages
+	return slices.Clone(k.pages)
 }
 
 // cacheKey returns a string of everything that the values in the KV cache depend on.

@@ -3,8 +3,11 @@ package realizar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/memory"
@@ -12,51 +15,138 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// start loads the model on the first device that o allows and that has room.
+// start loads the model on the first device that o allows and that has room, or each replica on one.
 func (m *Model) start(ctx context.Context, o *Options) (err error) {
-	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, m.draft, func(p *memory.Planner) error { return m.startOn(ctx, p, o) })
+	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, m.draft, func(all []replica) error { return m.startOn(ctx, all, o) })
 	return err
 }
 
-// startOn loads the model on p's device. Closing the model closes the device.
-func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) error {
-	size, err := p.Config()
+// startOn loads a replica on each device of the plans. Closing the model closes the devices.
+func (m *Model) startOn(ctx context.Context, all []replica, o *Options) error {
+	sizes, err := sizesOf(all)
 	if err != nil {
 		return err
 	}
-	size.Watch, size.Kept, size.Events = o.watch(), o.Kept.open(m.cacheKey(p, o, &size)), o.cacheEvents(p.Program)
-	if err := m.identify(ctx, p, o, &size); err != nil {
+	first, watch := &all[0], o.watch()
+	kept, events := o.Kept.open(m.cacheKey(first.Planner, o, &sizes[0]), len(all)), o.newCacheEvents(first.Program, len(all))
+	for i := range sizes {
+		sizes[i].Watch, sizes[i].Kept, sizes[i].Events = watch.of(i), kept[i], events.of(i)
+	}
+	if err := m.identify(ctx, first.Planner, o, &sizes[0]); err != nil {
 		return err
 	}
 	var mapped []*tensor.Tensor // weights that steps read from the file
-	if m.draft != nil {
-		if err := m.draft.start(ctx, p, m.Vocab()); err != nil {
-			return err
+	loaded, finish := m.loader(o.Progress, len(all), &mapped)
+	if first.Device.Kind.Host {
+		mapped = tables(first.Program)
+	}
+	engines, err := m.startAll(ctx, all, sizes, loaded)
+	if err != nil {
+		return err
+	}
+	m.engine = engine.NewGroup(engines, events.took(engines))
+	stop := func() error {
+		err := m.engine.Close()
+		for i := range all {
+			err = errors.Join(err, all[i].draft.stop())
 		}
-	}
-	loaded, finish := m.loader(o.Progress, &mapped)
-	if p.Device.Kind.Host {
-		mapped = tables(p.Program)
-	}
-	if m.engine, err = engine.New(ctx, p.Program, p.Backend, size, loaded); err != nil {
-		return errors.Join(err, m.draft.stop())
+		return err
 	}
 	finish()
-	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
-	m.device = modelDevice{Device: p.Device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: p.Device}}
-	m.parallel = size.Parallel
-	if m.hostMemory, err = hostMemory(p, size); err != nil {
-		return errors.Join(err, m.engine.Close(), m.draft.stop())
+	streaming := first.Device.Streaming(first.Program, sizes[0].Limits(first.Program))
+	m.device = modelDevice{Device: first.Device, streaming: newStreaming(&streaming)}
+	for i := range all {
+		m.device.meter.devices = append(m.device.meter.devices, all[i].Device)
+		n, err := hostMemory(all[i].Planner, sizes[i])
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+		m.hostMemory += n
+		m.parallel += sizes[i].Parallel
 	}
 	if m.canary, err = newCanary(m.files, mapped, o.Damaged); err != nil {
-		return errors.Join(err, m.engine.Close(), m.draft.stop())
+		return errors.Join(err, stop())
 	}
 	m.canary.start()
 	m.close = sync.OnceValue(func() error {
 		m.canary.stop()
-		return errors.Join(m.engine.Close(), m.draft.stop(), p.Device.Close(), m.files.Close(), m.draft.close())
+		err := stop()
+		for i := range all {
+			err = errors.Join(err, all[i].Device.Close())
+		}
+		return errors.Join(err, m.files.Close(), m.draft.close())
 	})
 	return nil
+}
+
+// sizesOf returns the sizes of the replicas' engines. They have the longest context for which all
+// have room.
+func sizesOf(all []replica) (sizes []engine.Config, err error) {
+	sizes = make([]engine.Config, len(all))
+	least := 0
+	for i := range all {
+		if sizes[i], err = all[i].Config(); err != nil {
+			return nil, replicaError(all, i, err)
+		}
+		if i == 0 || sizes[i].Context < least {
+			least = sizes[i].Context
+		}
+	}
+	for i := range all {
+		if sizes[i].Context == least {
+			continue
+		}
+		all[i].Options.Context = least
+		if sizes[i], err = all[i].Config(); err != nil {
+			return nil, replicaError(all, i, err)
+		}
+	}
+	return sizes, nil
+}
+
+// replicaError adds the number of the replica to err if there are several.
+func replicaError(all []replica, i int, err error) error {
+	if len(all) == 1 {
+		return err
+	}
+	return fmt.Errorf("replica %d of %d: %w", i, len(all), err)
+}
+
+// startAll loads all replicas at the same time, with their draft models.
+func (m *Model) startAll(ctx context.Context, all []replica, sizes []engine.Config, loaded plan.Loaded) ([]*engine.Engine, error) {
+	engines := make([]*engine.Engine, len(all))
+	loads, ctx := errgroup.WithContext(ctx)
+	for i := range all {
+		loads.Go(func() error {
+			err := m.draft.guard(func() error {
+				return m.files.Guard(func() (err error) {
+					p := &all[i]
+					if p.draft != nil {
+						if err := p.draft.start(ctx, p.Planner, m.Vocab()); err != nil {
+							return err
+						}
+					}
+					engines[i], err = engine.New(ctx, p.Program, p.Backend, sizes[i], loaded)
+					return err
+				})
+			})
+			if err != nil {
+				return replicaError(all, i, err)
+			}
+			return nil
+		})
+	}
+	err := loads.Wait()
+	if err == nil {
+		return engines, nil
+	}
+	for i, e := range engines {
+		if e != nil {
+			err = errors.Join(err, e.Close())
+		}
+		err = errors.Join(err, all[i].draft.stop())
+	}
+	return nil, err
 }
 
 // tables returns the weights of p of which a step reads only a few rows, such as embeddings. A
@@ -90,16 +180,20 @@ func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
 	return n + int64(streaming.Pinned), nil
 }
 
-// loader returns a function to call after each loaded weight. It reports progress, adds weights
-// that stay in the file to mapped, and releases the file pages of the others. finish releases these
-// pages again, since the system may have mapped them anew while it read neighboring weights.
-func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loaded plan.Loaded, finish func()) {
+// loader returns a function to call after each loaded weight of each of n replicas. It reports
+// progress, adds weights that stay in the file to mapped, and releases the file pages of the others.
+// finish releases these pages again, since the system may have mapped them anew while it read
+// neighboring weights.
+func (m *Model) loader(progress func(Progress), n int, mapped *[]*tensor.Tensor) (loaded plan.Loaded, finish func()) {
+	var mu sync.Mutex
 	var at Progress
 	var spare []*tensor.Tensor
 	for _, w := range m.arch.Program.Weights() {
-		at.Total += int64(w.Size())
+		at.Total += int64(n) * int64(w.Size())
 	}
 	loaded = func(w *tensor.Tensor, isSpare bool) {
+		mu.Lock()
+		defer mu.Unlock()
 		if isSpare {
 			m.files.ReleaseTensor(w)
 			spare = append(spare, w)

@@ -56,8 +56,8 @@ type StateMemory struct {
 }
 
 // Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
-// Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative and Draft; a
-// Parallel of 0 is 1 here.
+// Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative, Draft and Replicas; a
+// Parallel of 0 is 1 here. With replicas the result is what the first of them takes.
 //
 // On the CPU a Context of 0 is the context that the model was trained for. If one answer does not
 // fit, the result is what it would take. On a GPU the result is what [Open] would take. If the
@@ -113,7 +113,7 @@ func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error
 	return l, nil
 }
 
-// plan calls do with a planner of the model's memory on each device that o allows, until do returns
+// plan calls do with a planner of the model's memory, of its first replica, on each device that o allows, until do returns
 // nil. A Parallel of 0 is 1. passed says why the preferred device was skipped: see
 // [backends.List.Use].
 func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Planner) error) (passed, err error) {
@@ -133,10 +133,12 @@ func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Plann
 		return nil, wrap(err)
 	}
 	var closed error
-	passed, err = o.use(ctx, program, d.Dimensions.Context, second, func(p *memory.Planner) error {
-		err := do(p)
+	passed, err = o.use(ctx, program, d.Dimensions.Context, second, func(all []replica) error {
+		err := do(all[0].Planner)
 		if err == nil {
-			closed = p.Device.Close()
+			for i := range all {
+				closed = errors.Join(closed, all[i].Device.Close())
+			}
 		}
 		return err
 	})

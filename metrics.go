@@ -15,7 +15,11 @@ type Metrics struct {
 
 	Pools []PoolMetrics // of the KV cache, one for each attention window
 
-	Device DeviceMemory // memory of the model's device
+	Device DeviceMemory // memory of the model's devices
+
+	// Replicas are the copies of the model, see [Options.Replicas]. All other counts are their sums,
+	// and Busy is their mean.
+	Replicas []ReplicaMetrics
 
 	Steps        uint64
 	Busy         time.Duration // time during which at least one step was running
@@ -35,7 +39,7 @@ type Metrics struct {
 	Restores     uint64 // pages copied back to the device
 
 	// TargetITL is [Options.TargetITL], StepPromptTokens how many tokens of prompts the step made
-	// last had room for, and PromptTokenTime how long one of them makes a step, as was learnt
+	// last had room for (of replicas, the largest), and PromptTokenTime how long one of them makes a step, as was learnt
 	// from steps; 0: it is not known.
 	TargetITL        time.Duration
 	StepPromptTokens int
@@ -61,6 +65,18 @@ type PoolMetrics struct {
 	Idle       int // cached pages that no answer uses
 	HostPages  int // pages for which host memory has room
 	HostUsed   int // pages in host memory
+}
+
+// ReplicaMetrics describe a copy of a model.
+type ReplicaMetrics struct {
+	Running, Waiting int // as in [Metrics]
+	// Failed says that a step of the copy has failed. It gets no requests until it has run a step
+	// again; it is asked to after a second, and then after twice as long each time, up to a minute.
+	Failed                  bool
+	Steps                   uint64
+	PromptTokens            uint64
+	AnswerTokens            uint64
+	CacheQueries, CacheHits uint64
 }
 
 // DeviceMemory is the memory of a device, including the use by other programs. It is read a few
@@ -103,32 +119,83 @@ func NewMetrics() Metrics { return metricsOf(engine.NewMetrics()) }
 
 // Metrics returns a snapshot of the model's metrics.
 func (m *Model) Metrics() Metrics {
-	all := metricsOf(m.engine.Metrics())
+	all := metricsOf(m.engine.Metrics()...)
 	all.Device = m.device.memory()
 	return all
 }
 
-func metricsOf(e engine.Metrics) Metrics {
-	all := Metrics{
-		Running: e.Running, Waiting: e.Waiting,
-		Steps: e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
-		Proposals: e.Drafts, ProposedTokens: e.DraftedTokens, AcceptedTokens: e.AcceptedTokens, AcceptedAt: e.AcceptedAt,
-		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
-		TargetITL: e.Pace.Gap, StepPromptTokens: e.Pace.PromptTokens, PromptTokenTime: e.Pace.Token,
-		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},
-		TimeToFirst: Histogram(e.TimeToFirst), BetweenTokens: Histogram(e.BetweenTokens), EndToEnd: Histogram(e.EndToEnd),
-		Queue: Histogram(e.Queue), Prefill: Histogram(e.Prefill), Decode: Histogram(e.Decode),
-		PromptLength: Histogram(e.PromptLength), AnswerLength: Histogram(e.AnswerLength),
+// metricsOf returns the metrics of a model's replicas together.
+func metricsOf(replicas ...engine.Metrics) Metrics {
+	all := Metrics{Ended: map[Ending]uint64{}}
+	for i := range replicas {
+		all.add(&replicas[i])
 	}
-	for how, n := range e.Ended {
-		all.Ended[endings[how]] += n
-	}
-	for _, g := range e.Groups {
-		all.Pools = append(all.Pools, PoolMetrics{
-			PageTokens: g.PageTokens, Pages: g.Pages, Used: g.Used, Idle: g.Idle, HostPages: g.HostPages, HostUsed: g.HostUsed,
-		})
-	}
+	all.Busy /= time.Duration(len(replicas))
 	return all
+}
+
+// add adds a replica's metrics.
+func (m *Metrics) add(e *engine.Metrics) {
+	m.Replicas = append(m.Replicas, ReplicaMetrics{
+		Running: e.Running, Waiting: e.Waiting, Failed: e.Failed, Steps: e.Steps, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
+		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits,
+	})
+	m.Running += e.Running
+	m.Waiting += e.Waiting
+	m.Steps += e.Steps
+	m.Busy += e.Busy
+	m.PromptTokens += e.PromptTokens
+	m.AnswerTokens += e.ChosenTokens
+	m.Proposals += e.Drafts
+	m.ProposedTokens += e.DraftedTokens
+	m.AcceptedTokens += e.AcceptedTokens
+	for i, n := range e.AcceptedAt {
+		m.AcceptedAt[i] += n
+	}
+	m.CacheQueries += e.CacheQueries
+	m.CacheHits += e.CacheHits
+	m.Preemptions += e.Preemptions
+	m.Evictions += e.Evictions
+	m.Saves += e.Saves
+	m.Restores += e.Restores
+	m.TargetITL = max(m.TargetITL, e.Pace.Gap)
+	m.StepPromptTokens = max(m.StepPromptTokens, e.Pace.PromptTokens)
+	m.PromptTokenTime = max(m.PromptTokenTime, e.Pace.Token)
+	for how, n := range e.Ended {
+		m.Ended[endings[how]] += n
+	}
+	for _, h := range []struct {
+		sum *Histogram
+		own *engine.Histogram
+	}{
+		{&m.TimeToFirst, &e.TimeToFirst}, {&m.BetweenTokens, &e.BetweenTokens}, {&m.EndToEnd, &e.EndToEnd}, {&m.Queue, &e.Queue},
+		{&m.Prefill, &e.Prefill}, {&m.Decode, &e.Decode}, {&m.PromptLength, &e.PromptLength}, {&m.AnswerLength, &e.AnswerLength},
+	} {
+		h.sum.add(h.own)
+	}
+	for i, g := range e.Groups {
+		if len(m.Pools) == i {
+			m.Pools = append(m.Pools, PoolMetrics{PageTokens: g.PageTokens})
+		}
+		p := &m.Pools[i]
+		p.Pages += g.Pages
+		p.Used += g.Used
+		p.Idle += g.Idle
+		p.HostPages += g.HostPages
+		p.HostUsed += g.HostUsed
+	}
+}
+
+// add adds a replica's values, which have the same bounds.
+func (h *Histogram) add(own *engine.Histogram) {
+	if h.Counts == nil {
+		*h = Histogram(*own)
+		return
+	}
+	h.Sum += own.Sum
+	for i, n := range own.Counts {
+		h.Counts[i] += n
+	}
 }
 
 // endings maps the engine's endings.

@@ -30,6 +30,13 @@ type Options struct {
 	//     that must be on the GPU while the rest streams (see StreamWeights). If there is none,
 	//     it is the CPU; [Model.DeviceProblem] then says why the GPU was not used.
 	Device string
+	// Replicas is the number of copies of the model, each on a GPU of its own, or on as many of the
+	// GPUs that Device numbers: with 2 replicas, "cuda" is GPUs 0 and 1, and "cuda:0,1,2,3" is GPUs
+	// 0 and 1 for one copy and 2 and 3 for the other. The GPUs must be alike. A request runs on the
+	// copy with the least work that has most of its prompt cached. Weights do not stream. Context,
+	// Parallel and DeviceMemory are those of each copy; Memory and HostCache are divided among the
+	// copies. 0 is 1.
+	Replicas int
 	// Threads is the number of threads that compute on the CPU. If 0, it is the number of
 	// processor cores that the process may use, limited by its CPU quota. A GOMAXPROCS above
 	// Threads lets other goroutines of the process run while the threads compute.
@@ -120,6 +127,9 @@ type Options struct {
 	Profile bool
 }
 
+// MaxReplicas is the most copies of a model, see [Options.Replicas].
+const MaxReplicas = 64
+
 // Activations is the number format in which a model computes.
 type Activations uint8
 
@@ -188,6 +198,10 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: %d threads; want 1 or more, or 0 for one per core", ErrOptions, o.Threads)
 	case o.Kernels != "" && !slices.Contains(cpu.Tiers(), o.Kernels):
 		return fmt.Errorf("realizar: %w: CPU kernels %q; this processor has %s", ErrOptions, o.Kernels, strings.Join(cpu.Tiers(), ", "))
+	case o.Replicas < 0 || o.Replicas > MaxReplicas:
+		return fmt.Errorf("realizar: %w: %d replicas; want 1 to %d, or 0 for 1", ErrOptions, o.Replicas, MaxReplicas)
+	case o.Replicas > 1 && o.StreamWeights == StreamAlways:
+		return fmt.Errorf("realizar: %w: weights that stream with %d replicas, which are for models that fit on a GPU; leave out StreamWeights (--stream-weights) or Replicas (--replicas)", ErrOptions, o.Replicas)
 	case o.Context < 0:
 		return fmt.Errorf("realizar: %w: a context of %d tokens; want 1 or more, or 0 for what the model supports", ErrOptions, o.Context)
 	case o.Parallel < 0:
@@ -230,15 +244,21 @@ func (o *Options) validate() error {
 // choice returns the devices that o allows.
 func (o *Options) choice() backends.Choice {
 	return backends.Choice{
-		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
+		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Replicas: o.Replicas, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
 	}
 }
 
+// A replica is a copy of a model that is planned for a device.
+type replica struct {
+	*memory.Planner
+	draft *draftModel // or nil
+}
+
 // use opens the devices that o allows, one after the other, until do returns nil for one. It calls
-// do with a planner of p's memory on that device, beside that of a second model, if there is one.
+// do with a plan of p's memory for each replica, beside that of a second model, if there is one.
 // made is the context that the model was trained for. passed says why the preferred device was
 // skipped: see [backends.List.Use].
-func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *draftModel, do func(*memory.Planner) error) (passed, err error) {
+func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *draftModel, do func([]replica) error) (passed, err error) {
 	cache := o.Cache.dtype(o.Activations)
 	if o.Context > made {
 		return nil, fmt.Errorf("%w: a context of %d tokens, but the model supports %d", ErrOptions, o.Context, made)
@@ -247,34 +267,50 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *dr
 		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, plan.HeadUnit(cache))
 	}
 	opened := false
-	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
+	passed, err = backends.All.Use(ctx, o.choice(), func(devices []*backends.Device) error {
 		opened = true
-		if o.Activations == ActivationsF8 && d.Kind.Host {
-			return fmt.Errorf("%w: FP8 activations need an NVIDIA GPU of compute capability 9.0, and the model runs on the CPU; leave out Activations (--activations f8)", ErrOptions)
-		}
-		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL, Drafts: o.drafts(d.Kind, second),
-			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
-			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
-		}}
-		if !d.Kind.Host {
-			planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
-			if o.DeviceMemory.any() && planner.Options.Limit == 0 {
-				return fmt.Errorf("%w: a limit of %v on %s, which does not report its memory; give the limit in bytes",
-					ErrMemory, o.DeviceMemory, d.Description())
-			}
-		}
-		if second != nil {
-			if err := planner.WithDraft(second.arch.Program, second.arch.Spec.Context); err != nil {
+		all := make([]replica, len(devices))
+		for i, d := range devices {
+			var err error
+			if all[i], err = o.replica(p, made, d, second, len(devices)); err != nil {
 				return err
 			}
 		}
-		return do(planner)
+		return do(all)
 	})
 	if err != nil && !opened {
 		err = fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	return passed, err
+}
+
+// replica returns the plan for d, one of n devices that each hold a replica.
+func (o *Options) replica(p *plan.Program, made int, d *backends.Device, second *draftModel, n int) (replica, error) {
+	if o.Activations == ActivationsF8 && d.Kind.Host {
+		return replica{}, fmt.Errorf("%w: FP8 activations need an NVIDIA GPU of compute capability 9.0, and the model runs on the CPU; leave out Activations (--activations f8)", ErrOptions)
+	}
+	second = second.replica()
+	share := int64(n)
+	host := backends.HostMemory()
+	host.Free, host.Total = host.Free/share, host.Total/share
+	planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: host, Options: memory.Options{
+		Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache / share, Gap: o.TargetITL, Drafts: o.drafts(d.Kind, second),
+		StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever || n > 1,
+		Cache: o.Cache.dtype(o.Activations), Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
+	}}
+	if !d.Kind.Host {
+		planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory/share
+		if o.DeviceMemory.any() && planner.Options.Limit == 0 {
+			return replica{}, fmt.Errorf("%w: a limit of %v on %s, which does not report its memory; give the limit in bytes",
+				ErrMemory, o.DeviceMemory, d.Description())
+		}
+	}
+	if second != nil {
+		if err := planner.WithDraft(second.arch.Program, second.arch.Spec.Context); err != nil {
+			return replica{}, err
+		}
+	}
+	return replica{planner, second}, nil
 }
 
 // checked wraps b in the checks that o asks for.

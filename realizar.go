@@ -78,7 +78,7 @@ type Model struct {
 	file   *modelfile.File
 	files  weightFiles // file, and that of the program's head if it has one
 	arch   *arch.Model
-	engine *engine.Engine
+	engine *engine.Group
 	draft  *draftModel // or nil
 	device modelDevice
 
@@ -221,7 +221,7 @@ func (m *Model) Context() int { return m.engine.Context() }
 // Vocab returns the size of the vocabulary. Token ids are from 0 to Vocab-1.
 func (m *Model) Vocab() int { return m.arch.Spec.Vocab }
 
-// Parallel returns the largest number of answers that run at a time.
+// Parallel returns the largest number of answers that run at a time, on all replicas together.
 func (m *Model) Parallel() int { return m.parallel }
 
 // EmbeddingLength returns the number of elements of an embedding.
@@ -256,6 +256,9 @@ func (m *Model) unsuited(purpose string) error {
 
 // Device returns the kind of device that the model runs on: "cpu" or "cuda".
 func (m *Model) Device() string { return m.device.Name() }
+
+// Replicas returns the number of copies of the model, see [Options.Replicas].
+func (m *Model) Replicas() int { return len(m.engine.Engines()) }
 
 // DeviceName returns the name of the GPU, for example "NVIDIA H200". It is empty on the CPU.
 func (m *Model) DeviceName() string { return m.device.Description() }

@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"sync"
 	"time"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -9,7 +10,8 @@ import (
 // A StepTiming is the timing of one step of a model. A step runs a decode token of each running
 // answer, chunks of prompts (prefill), or both.
 type StepTiming struct {
-	Step    uint64 // number of the step, from 1
+	Replica int    // that ran the step, from 0
+	Step    uint64 // number of the step of the replica, from 1
 	Answers int    // answers in the step
 	Tokens  int    // tokens that the step computed
 	Prompt  int    // the part of Tokens in prefill chunks, which have several tokens each
@@ -70,26 +72,37 @@ func (m *Model) opened(took time.Duration) {
 	m.opening = max(0, took-s.Load-s.Compile-s.Capture)
 }
 
-// watch returns the engine's watch for o.Watch.
-func (o *Options) watch() *engine.Watch {
-	if o.Watch == nil {
+// A watcher passes reports of all replicas to [Options.Watch].
+type watcher struct {
+	mu      sync.Mutex
+	watch   func(StepTiming) // or nil
+	profile bool
+	spans   []Span // reused by each step
+}
+
+func (o *Options) watch() *watcher { return &watcher{watch: o.Watch, profile: o.Profile} }
+
+// of returns the watch for the engine of a replica.
+func (w *watcher) of(replica int) *engine.Watch {
+	if w.watch == nil {
 		return nil
 	}
-	var spans []Span // reused by each step
-	return &engine.Watch{Timed: true, Spans: o.Profile, Step: func(r *engine.StepReport) {
+	return &engine.Watch{Timed: true, Spans: w.profile, Step: func(r *engine.StepReport) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		t := StepTiming{
-			Step: r.Number, Answers: r.Seqs, Tokens: r.Tokens, Prompt: r.Prompt, Chosen: r.Chosen, Proposed: r.Drafts, Accepted: r.Right,
+			Replica: replica, Step: r.Number, Answers: r.Seqs, Tokens: r.Tokens, Prompt: r.Prompt, Chosen: r.Chosen, Proposed: r.Drafts, Accepted: r.Right,
 			Submitted: r.Submitted, Begun: r.Begun, Done: r.Done, Capture: r.Capture,
 			Device: r.Times.Total, Embed: r.Times.Embed, Choose: r.Times.Choose,
 		}
 		if r.Spans != nil {
-			spans = spans[:0]
+			w.spans = w.spans[:0]
 			for i := range r.Spans {
 				s := &r.Spans[i]
-				spans = append(spans, Span{Kernel: s.Kernel, Where: s.Where, Layer: s.Layer, Begin: s.Begin, Time: s.Time, Bytes: int64(s.Bytes)})
+				w.spans = append(w.spans, Span{Kernel: s.Kernel, Where: s.Where, Layer: s.Layer, Begin: s.Begin, Time: s.Time, Bytes: int64(s.Bytes)})
 			}
-			t.Spans = spans
+			t.Spans = w.spans
 		}
-		o.Watch(t)
+		w.watch(t)
 	}}
 }

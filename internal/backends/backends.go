@@ -118,6 +118,9 @@ type Choice struct {
 	Name    string
 	Threads int    // as in [Options]
 	Kernels string // as in [Options]
+	// Replicas is how many copies of the model are wanted; 0 is 1. Each is on a device of its own. If
+	// Name numbers devices, each gets as many of them, in their order; otherwise the first ones.
+	Replicas int
 	// Memory says that a device with its own memory is wanted, so that its absence needs a reason.
 	Memory bool
 }
@@ -131,19 +134,30 @@ func (l List) Check(c Choice) error {
 	return err
 }
 
+func (c Choice) replicas() int { return max(1, c.Replicas) }
+
 // Host reports whether c allows only the host's device.
 func (l List) Host(c Choice) bool {
 	kinds, _, err := l.find(c)
 	return err == nil && !c.Automatic() && kinds[0].Host
 }
 
-// find returns the kinds that c allows, and the numbers of the devices.
-func (l List) find(c Choice) (List, []int, error) {
+// find returns the kinds that c allows, and the numbers of the devices of each replica.
+func (l List) find(c Choice) (List, [][]int, error) {
+	first := make([][]int, c.replicas())
+	for i := range first {
+		first[i] = []int{i}
+	}
 	if c.Automatic() {
-		return l, []int{0}, nil
+		if l = l[:len(l):len(l)]; c.replicas() > 1 {
+			if l = l[:len(l)-1]; len(l) == 0 {
+				return nil, nil, replicasOfHost(c)
+			}
+		}
+		return l, first, nil
 	}
 	if Automatic(c.Name) {
-		return l[len(l)-1:], []int{0}, nil
+		c.Name = l[len(l)-1].Name
 	}
 	name, number, numbered := strings.Cut(c.Name, ":")
 	i := slices.IndexFunc(l, func(k Kind) bool { return k.Name == name && (!k.Host || !numbered) })
@@ -154,8 +168,10 @@ func (l List) find(c Choice) (List, []int, error) {
 			names = append(names, k.Name)
 		}
 		return nil, nil, fmt.Errorf("device %q is not in this build; use %s", c.Name, nearest.OneOf(names))
+	case l[i].Host && c.replicas() > 1:
+		return nil, nil, replicasOfHost(c)
 	case !numbered:
-		return l[i : i+1], []int{0}, nil
+		return l[i : i+1], first, nil
 	}
 	var numbers []int
 	for word := range strings.SplitSeq(number, ",") {
@@ -165,30 +181,40 @@ func (l List) find(c Choice) (List, []int, error) {
 			return nil, nil, fmt.Errorf("device %q: want %s, or %s:1 for device number 1", c.Name, name, name)
 		case slices.Contains(numbers, int(n)):
 			return nil, nil, fmt.Errorf("device %q: %d appears twice; name each device once", c.Name, n)
-		case len(numbers) > 0 && !l[i].Several:
-			return nil, nil, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%d", c.Name, name, name, numbers[0])
 		}
 		numbers = append(numbers, int(n))
 	}
-	return l[i : i+1], numbers, nil
+	each := len(numbers) / c.replicas()
+	switch {
+	case len(numbers)%c.replicas() != 0:
+		return nil, nil, fmt.Errorf("device %q: %d devices for %d replicas; name as many for each", c.Name, len(numbers), c.replicas())
+	case each > 1 && !l[i].Several:
+		return nil, nil, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%d", c.Name, name, name, numbers[0])
+	}
+	return l[i : i+1], slices.Collect(slices.Chunk(numbers, each)), nil
+}
+
+// replicasOfHost returns the error for replicas on the host's device, of which there is one.
+func replicasOfHost(c Choice) error {
+	return fmt.Errorf("%d replicas need as many devices, and the processor is one: use a kind of device with several, or 1 replica with more answers at a time", c.Replicas)
 }
 
 // Open opens the best device that c allows. passed is as in [List.Use].
 func (l List) Open(c Choice) (d *Device, passed, err error) {
-	passed, err = l.Use(context.Background(), c, func(opened *Device) error {
-		d = opened
+	passed, err = l.Use(context.Background(), c, func(opened []*Device) error {
+		d = opened[0]
 		return nil
 	})
 	return d, passed, err
 }
 
-// Use opens the devices that c allows, best first, until use returns nil for one. The caller closes
-// that device; Use closes the others. The error is that of the last device, or of the device that
-// was tried when ctx ended. passed says why a better device was skipped, if c is automatic and the
-// host's device is used: the error of a device of which the system shows signs, or if c wants a
-// device with its own memory, why there is none.
-func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passed, err error) {
-	kinds, numbers, err := l.find(c)
+// Use opens the devices that c allows, best first, until use returns nil for one: one for each
+// replica. The caller closes those devices; Use closes the others. The error is that of the last
+// device, or of the device that was tried when ctx ended. passed says why a better device was
+// skipped, if c is automatic and the host's device is used: the error of a device of which the
+// system shows signs, or if c wants a device with its own memory, why there is none.
+func (l List) Use(ctx context.Context, c Choice, use func([]*Device) error) (passed, err error) {
+	kinds, replicas, err := l.find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -196,12 +222,12 @@ func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passe
 		passed = fmt.Errorf("%w: this build supports only the processor", ErrAbsent)
 	}
 	for i, k := range kinds {
-		opened, err := k.Open(Options{Index: numbers[0], Others: numbers[1:], Threads: c.Threads, Kernels: c.Kernels})
+		opened, err := k.openAll(c, replicas)
 		problem := err
 		if err == nil {
-			if err = use(&Device{opened, k}); err != nil {
-				err = errors.Join(err, opened.Close())
-				problem = fmt.Errorf("%s: %w", opened.Description(), err)
+			if err = use(opened); err != nil {
+				problem = fmt.Errorf("%s: %w", opened[0].Description(), err)
+				err = errors.Join(err, closeAll(opened))
 			}
 		}
 		switch {
@@ -218,4 +244,30 @@ func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passe
 		}
 	}
 	return passed, nil
+}
+
+// openAll opens a device for each replica. They must be alike, so that answers have the same bits on
+// each.
+func (k Kind) openAll(c Choice, replicas [][]int) (all []*Device, err error) {
+	for i, numbers := range replicas {
+		d, err := k.Open(Options{Index: numbers[0], Others: numbers[1:], Threads: c.Threads, Kernels: c.Kernels})
+		if err != nil {
+			if i > 0 {
+				err = fmt.Errorf("replica %d of %d: %w", i, len(replicas), err)
+			}
+			return nil, errors.Join(err, closeAll(all))
+		}
+		all = append(all, &Device{d, k})
+		if first, own := all[0].Description(), d.Description(); own != first {
+			return nil, errors.Join(fmt.Errorf("replica 0 is on %s and replica %d on %s; name devices that are alike", first, i, own), closeAll(all))
+		}
+	}
+	return all, nil
+}
+
+func closeAll(all []*Device) (err error) {
+	for _, d := range all {
+		err = errors.Join(err, d.Close())
+	}
+	return err
 }

@@ -125,7 +125,8 @@ func TestUse(t *testing.T) {
 		{"no time", ended, Choice{}, "cpu", "a", false, small},
 	} {
 		tried, refused := "", []*numbered(nil)
-		passed, err := list.Use(test.ctx, test.choice, func(d *Device) error {
+		passed, err := list.Use(test.ctx, test.choice, func(all []*Device) error {
+			d := all[0]
 			if tried += d.Kind.Name; d.Kind.Name == test.fits {
 				return nil
 			}

@@ -47,6 +47,10 @@ type Engine struct {
 	asked   []*sequence // likewise
 	setup   plan.Setup  // of the executable, after the last step was submitted
 
+	group    *Group     // or nil
+	arriving []*entrant // requests of the group on their way
+	out      bool       // a step has failed, and the group gives no requests
+
 	watching watching // used by the scheduler alone
 
 	masks  maskTable

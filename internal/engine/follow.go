@@ -58,7 +58,7 @@ func (e *Engine) Follow(r *Request, choice int) (*Follower, error) {
 	}
 	w := e.newRun(own)
 	w.answers[0].following = &following{rests: true}
-	return &Follower{engine: e, run: w}, e.enter(w)
+	return &Follower{engine: e, run: w}, e.enter(w, nil)
 }
 
 // below returns the ids below n.

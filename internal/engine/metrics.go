@@ -10,8 +10,9 @@ import (
 
 // Metrics are an engine's counters since it was opened, and its present state.
 type Metrics struct {
-	Running int // answers with pages
-	Waiting int // answers without pages
+	Running int  // answers with pages
+	Waiting int  // answers without pages
+	Failed  bool // the engine has failed, see [Group]
 
 	Groups []GroupMetrics
 
@@ -71,6 +72,8 @@ const (
 	EndedByCaller Ending = "left"      // the caller wanted no more
 	Cancelled     Ending = "cancelled" // the caller's context ended, or yield or a mask returned an error
 	EndedByError  Ending = "error"
+
+	moved Ending = "moved" // to another engine of a group; it does not count
 )
 
 // A Histogram counts values by upper bounds.
@@ -172,6 +175,9 @@ func (m *measures) chose(s *sequence, now time.Time) {
 
 // ended records the end of s.
 func (m *measures) ended(s *sequence, how Ending) {
+	if how == moved {
+		return
+	}
 	m.Ended[how]++
 	if how == EndedByError || how == Cancelled {
 		return
@@ -191,6 +197,7 @@ func (e *Engine) Metrics() Metrics {
 		e.measures.busy(time.Now())
 	}
 	m := e.measures.Metrics
+	m.Failed = e.out
 	m.Pace = Pace{Gap: e.pace.gap, PromptTokens: e.pace.tokens, Token: time.Duration(e.pace.each * float64(time.Second))}
 	m.Ended = map[Ending]uint64{}
 	for how, n := range e.measures.Ended {

@@ -41,6 +41,8 @@ type Request struct {
 	// Constrain, if not nil, is called once for each answer, with its number, and returns the
 	// answer's constraint.
 	Constrain func(choice int) Constraint
+
+	arrived time.Time // in a group; zero for now
 }
 
 // An Output asks for the logits or hidden state of a prompt token. If tokens are sampled after the

@@ -18,8 +18,11 @@ type run struct {
 
 	arrived time.Time
 	stats   Stats
-	placed  bool // an answer was placed
-	over    bool // no more results are wanted
+	placed  bool     // an answer was placed
+	movable bool     // it may move to another engine of the group
+	fresh   int      // see [entrant]
+	next    *entrant // where it has moved to
+	over    bool     // no more results are wanted
 }
 
 // A result is a message from the scheduler to a run's caller.
@@ -38,29 +41,48 @@ type result struct {
 // Run returns it. The request also ends with ctx, even while it waits.
 //
 // An answer's tokens depend only on the request and the answer's number.
-func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (stats Stats, err error) {
-	if err := r.check(e.config, e.program); err != nil {
-		return Stats{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return Stats{}, ended(ctx, err)
-	}
-	w := e.newRun(r)
-	if err := e.constrainFirst(w); err != nil {
-		return Stats{}, err
-	}
-	if err := e.enter(w); err != nil {
-		return Stats{}, err
+func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (Stats, error) {
+	stats, _, err := e.run(ctx, r, nil, yield)
+	return stats, err
+}
+
+// run is Run for a request that has arrived at a, or nil outside of a group. If the error is
+// errMoved, the request has to run elsewhere: at next, if that is not nil.
+func (e *Engine) run(ctx context.Context, r *Request, a *entrant, yield func(*Result) (more bool, err error)) (stats Stats, next *entrant, err error) {
+	w, err := e.begin(ctx, r, a)
+	if err != nil {
+		if a != nil {
+			a.leave()
+		}
+		return Stats{}, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { e.interrupt(w, ended(ctx, ctx.Err())) })
 	err = errPanic
 	defer func() { // also if yield panics
 		stop()
 		e.leave(w, err)
-		stats = w.stats
+		stats, next = w.stats, w.next
 	}()
 	err = e.follow(ctx, w, yield)
-	return stats, err
+	return stats, nil, err
+}
+
+// begin makes a run of r and puts it into the queue.
+func (e *Engine) begin(ctx context.Context, r *Request, a *entrant) (*run, error) {
+	if err := r.check(e.config, e.program); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, ended(ctx, err)
+	}
+	w := e.newRun(r)
+	if err := e.constrainFirst(w); err != nil {
+		return nil, err
+	}
+	if err := e.enter(w, a); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // errPanic is the error of a request whose yield panics.
@@ -84,7 +106,10 @@ func (e *Engine) cancel(w *run, err error) {
 // newRun prepares a run of r, outside the scheduler.
 func (e *Engine) newRun(r *Request) *run {
 	n := r.answers()
-	w := &run{Request: r, wanted: n, arrived: time.Now()}
+	w := &run{Request: r, wanted: n, arrived: r.arrived, fresh: len(r.Prompt)}
+	if w.arrived.IsZero() {
+		w.arrived = time.Now()
+	}
 	// The channel has room for all results in flight or not taken yet, for one error of each
 	// answer, and for the last error, so the scheduler never waits.
 	most := tokensAhead
@@ -190,11 +215,17 @@ func (e *Engine) pass(w *run, got *result, yield func(*Result) (bool, error)) (e
 }
 
 // enter puts w's answers into the queue.
-func (e *Engine) enter(w *run) error {
+func (e *Engine) enter(w *run, a *entrant) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closing.Load() {
+	switch {
+	case e.closing.Load():
 		return ErrClosed
+	case a != nil && e.out && !a.anyway:
+		return errMoved
+	case a != nil:
+		e.forget(a)
+		w.movable, w.fresh = true, a.fresh
 	}
 	for _, s := range w.answers {
 		s.draft.odds = e.odds
@@ -287,6 +318,9 @@ func (e *Engine) finish(s *sequence, how Ending) {
 	e.release(s)
 	e.queue.leave(s)
 	e.measures.ended(s, how)
+	if e.group != nil {
+		e.group.wake()
+	}
 	if s.draft.proposer != nil {
 		s.draft.proposer.End(s.tokens)
 	}

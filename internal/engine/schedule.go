@@ -240,6 +240,7 @@ func (e *Engine) lost(f *flight, err error) {
 		s.under--
 		e.fail(s, err)
 	}
+	e.failed(err)
 	for _, save := range f.saves {
 		if at := &save.node.places[save.group]; at.host != none && at.saved == f.number {
 			e.loseHost(save.node, save.group)
