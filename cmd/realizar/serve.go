@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/names"
@@ -62,6 +63,8 @@ type serveCommand struct {
 	LogPrompts bool `live:"yes" group:"log" help:"Include the text of requests in the log."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" group:"log" help:"Send a span for each request, and the metrics once a minute, to the OpenTelemetry collector at URL, such as http://localhost:4318. Needs a program built with -tags otel."`
+
+	Replicas int `default:"1" placeholder:"N" group:"model" help:"Run N copies of a single model, each on one GPU, or on an equal share of those that --device numbers. Each request goes to the copy that has its beginning cached and the least to do."`
 
 	kvEventFlags
 	kvTransferFlags
@@ -138,6 +141,10 @@ func (c *serveCommand) check() error {
 		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 until its memory is needed")
 	case (len(c.Models) > 1 || c.ModelsFrom != "") && len(c.ServedModelName) > 0:
 		return errors.New("--served-model-name names a single model; of several models each has its own name")
+	case c.Replicas < 1 || c.Replicas > realizar.MaxReplicas:
+		return wrongFlag("replicas", c.Replicas, fmt.Sprintf("1 to %d", realizar.MaxReplicas))
+	case c.Replicas > 1 && (len(c.Models) > 1 || c.ModelsFrom != ""):
+		return errors.New("--replicas is for a single model; serve each model with a server of its own, or leave it out")
 	case len(c.AllowRegistry) > 0 && !c.ManageModels:
 		return errors.New("--allow-registry needs --manage-models")
 	case c.MaxQueue < 0:

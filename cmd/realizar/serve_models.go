@@ -42,6 +42,7 @@ type modelLoader struct {
 	limits pool.Need
 	pull   bool
 	target time.Duration // the target time between two tokens of an answer
+	copies int           // of a single model
 	models map[string]*servedModel
 
 	plans *plans
@@ -137,7 +138,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	case known.version == p.version:
 		return known.need, nil
 	case l.limits == nil:
-		p.options.Parallel = m.Parallel
+		p.options.Parallel, p.options.Replicas = m.Parallel, l.copies
 	default:
 		least, err := l.least(ctx, path, p.options)
 		if err != nil {
@@ -243,7 +244,7 @@ func parallelOf(list []servedModel) (n int) {
 // pool makes the pool of the models. A model that is alone is loaded at once, and an error of the
 // load is returned. Several models are loaded on demand.
 func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models, error) {
-	l.pull, l.target = c.Pull, c.TargetITL
+	l.pull, l.target, l.copies = c.Pull, c.TargetITL, c.Replicas
 	*l = *l.with(list)
 	if !c.alone() {
 		var err error

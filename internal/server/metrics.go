@@ -89,6 +89,7 @@ func (m *metrics) show(x *Exchange) error {
 func (m *metrics) append(b []byte) ([]byte, error) {
 	s := m.read()
 	b = appendModels(b, s.models)
+	b = appendReplicas(b, s.models)
 	b = s.pool.append(b)
 	b = appendNumbers(b, transferNumbers, []kvtransfer.Stats{s.transfers}, nil)
 	b = appendNumbers(b, stateNumbers, []state{s}, nil)
@@ -180,6 +181,48 @@ var modelNumbers = []number[modelMetrics]{
 		func(m *modelMetrics) float64 { return float64(m.Saves) }},
 	{promtext.Counter("realizar_cache_restores_total", "Pages copied back from host memory.", "model_name"),
 		func(m *modelMetrics) float64 { return float64(m.Restores) }},
+}
+
+// A replicaMetrics is a copy of a model.
+type replicaMetrics struct {
+	model, number string
+	realizar.ReplicaMetrics
+}
+
+// replicaNumbers have the labels model_name and replica. They are of models with several copies.
+var replicaNumbers = []number[replicaMetrics]{
+	{promtext.Gauge("realizar_replica_up", "1 for a copy of the model that works, 0 for one that has failed and gets no requests until it works again.", "model_name", "replica"),
+		func(r *replicaMetrics) float64 {
+			if r.Failed {
+				return 0
+			}
+			return 1
+		}},
+	{promtext.Gauge("realizar_replica_answers_running", "Answers that have memory in the cache of the copy.", "model_name", "replica"),
+		func(r *replicaMetrics) float64 { return float64(r.Running) }},
+	{promtext.Gauge("realizar_replica_answers_waiting", "Answers that wait for memory in the cache of the copy.", "model_name", "replica"),
+		func(r *replicaMetrics) float64 { return float64(r.Waiting) }},
+	{promtext.Gauge("realizar_replica_generated_tokens", "Tokens that the copy has generated since the model was loaded.", "model_name", "replica"),
+		func(r *replicaMetrics) float64 { return float64(r.AnswerTokens) }},
+}
+
+// appendReplicas appends the numbers of the copies of models that have several.
+func appendReplicas(b []byte, models []modelMetrics) []byte {
+	var all []replicaMetrics
+	for i := range models {
+		for k, r := range models[i].Replicas {
+			if len(models[i].Replicas) > 1 {
+				all = append(all, replicaMetrics{models[i].name, strconv.Itoa(k), r})
+			}
+		}
+	}
+	for _, n := range replicaNumbers {
+		b = n.AppendHead(b)
+		for i := range all {
+			b = n.Append(b, n.value(&all[i]), all[i].model, all[i].number)
+		}
+	}
+	return b
 }
 
 // modelHistograms have the label model_name.

@@ -435,6 +435,11 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{set|bound|limit} the {gap|time|latency} between tokens {of the server|when prompts are read|}",
         "{make|have} streams {smoother|stutter less} while {prompts are read|others send long prompts}",
     ]),
+    "--replicas": (["copies"], [
+        "run {several|two|more} copies of {a model|the model|one model}",
+        "{use|serve with} {two|several|all} GPUs for {more throughput|more requests} of {a model|one model}",
+        "{put|load} {a model|the same model} on {each GPU|every GPU|several GPUs}",
+    ]),
     "--sse-keep-alive": (["comment"], [
         "keep {connections|streams} {open|alive} while {requests|they} wait",
         "{send|have} comments on {silent|waiting} streams",

@@ -1,0 +1,242 @@
+package realizar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A row is several abaci, by number.
+type row struct {
+	mu      sync.Mutex
+	devices map[int]*bead
+}
+
+// A bead is a device of a row.
+type bead struct {
+	abacus
+	name string
+	lost atomic.Bool // all steps fail
+}
+
+var errBead = errors.New("the bead is off its wire")
+
+func (b *bead) Description() string { return b.name }
+
+func (b *bead) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	x, err := b.abacus.Compile(ctx, p, l, loaded)
+	return &wire{x, b}, err
+}
+
+// A wire is an executable of a bead.
+type wire struct {
+	plan.Executable
+	bead *bead
+}
+
+func (w *wire) Submit(b *plan.Batch) (plan.Step, error) {
+	if w.bead.lost.Load() {
+		return nil, errBead
+	}
+	return w.Executable.Submit(b)
+}
+
+// rowOf makes n devices with a name each those of the process.
+func rowOf(t *testing.T, names ...string) *row {
+	r := &row{devices: map[int]*bead{}}
+	all := backends.All
+	t.Cleanup(func() { backends.All = all })
+	backends.All = backends.List{{Name: "abacus", Parallel: 4, Open: func(o backends.Options) (backends.Backend, error) {
+		if o.Index >= len(names) {
+			return nil, fmt.Errorf("device %d of %d", o.Index, len(names))
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.devices[o.Index] = &bead{abacus: abacus{Backend: cpu.New(1), free: roomy8G}, name: names[o.Index]}
+		return r.devices[o.Index], nil
+	}}, backends.Processor}
+	return r
+}
+
+// answered returns the tokens of the answer to a prompt, and how many of the prompt were cached.
+func answered(ctx context.Context, m *Model, prompt []int32, seed uint64) (tokens []int32, cached int, err error) {
+	r := &Request{PromptTokens: prompt, Generation: Generation{MaxTokens: new(12), IgnoreEnd: true, Sampling: Sampling{Temperature: 1, Seed: seed}}}
+	for e, err := range m.Generate(ctx, r) {
+		if err != nil {
+			return tokens, cached, err
+		}
+		tokens = append(tokens, e.Tokens...)
+		if e.Finish != nil {
+			cached = e.Finish.Usage.CachedTokens
+		}
+	}
+	return tokens, cached, nil
+}
+
+// promptOf returns n tokens that depend on a number.
+func promptOf(number, n int) []int32 {
+	p := make([]int32, n)
+	for i := range p {
+		p[i] = int32((number*7919 + i*31 + i*i*number) % 200)
+	}
+	return p
+}
+
+// Two replicas give the answers of one copy, share the work, find shared beginnings, and report one
+// cache.
+func TestReplicas(t *testing.T) {
+	rowOf(t, "bead", "bead")
+	path := modeltest.Llama(t, modeltest.Context(512))
+	one, err := Open(t.Context(), path, Options{Device: "abacus"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close() //nolint:errcheck // it only gives the answers
+	const beginnings, each = 6, 20
+	prompt := func(i int) []int32 { return append(promptOf(i%beginnings, 96), promptOf(100+i, 8)...) }
+	want := make([][]int32, beginnings*each)
+	for i := range want {
+		if want[i], _, err = answered(t.Context(), one, prompt(i), uint64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	type page struct {
+		hash uint64
+		pool int
+	}
+	cached := map[page]bool{}
+	two, err := Open(t.Context(), path, Options{Device: "abacus", Replicas: 2, CacheEvents: func(e CacheEvent) {
+		p := page{e.Hash, e.Pool}
+		switch e.Change {
+		case CacheCleared:
+			clear(cached)
+		default:
+			if stored := e.Change == CacheStored; cached[p] == stored {
+				t.Errorf("page %x: stored %v twice", e.Hash, stored)
+			} else if cached[p] = stored; !stored {
+				delete(cached, p)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if two.Replicas() != 2 || two.Parallel() != 8 || two.Metrics().Device.Total != 2*roomy8G {
+		t.Errorf("%d replicas, %d answers at a time, %d bytes", two.Replicas(), two.Parallel(), two.Metrics().Device.Total)
+	}
+	var found atomic.Int32
+	var next atomic.Int32
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(want); i = int(next.Add(1)) - 1 {
+				got, n, err := answered(t.Context(), two, prompt(i), uint64(i))
+				if err != nil || !slices.Equal(got, want[i]) {
+					t.Errorf("request %d: %v, want %v, error %v", i, got, want[i], err)
+				}
+				if n >= 96 {
+					found.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	// The first request with each beginning cannot find it.
+	if n := beginnings * (each - 1); int(found.Load()) < n*95/100 {
+		t.Errorf("%d of %d requests have found their beginning", found.Load(), n)
+	}
+	m := two.Metrics()
+	for i, r := range m.Replicas {
+		if r.Steps == 0 || r.AnswerTokens == 0 || r.Failed {
+			t.Errorf("replica %d: %+v", i, r)
+		}
+	}
+	if m.AnswerTokens != 12*beginnings*each || m.Ended[EndedByLength] != beginnings*each || m.EndToEnd.Count() != beginnings*each || m.Running+m.Waiting != 0 {
+		t.Errorf("%d tokens, answers ended %v", m.AnswerTokens, m.Ended)
+	}
+	if len(cached) == 0 {
+		t.Error("no events")
+	}
+	if err := two.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(cached) > 0 {
+		t.Errorf("%d pages are left", len(cached))
+	}
+}
+
+// The model answers though a device is lost, and its cache is that of the others.
+func TestReplicasLoseOne(t *testing.T) {
+	r := rowOf(t, "bead", "bead")
+	pages := 0
+	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.Context(512)), Options{Replicas: 2, CacheEvents: func(e CacheEvent) {
+		switch e.Change {
+		case CacheStored:
+			pages++
+		case CacheRemoved:
+			pages--
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if _, _, err := answered(t.Context(), m, promptOf(i, 70), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.devices[1].lost.Store(true)
+	failures := 0
+	for i := range 40 {
+		if _, _, err := answered(t.Context(), m, promptOf(i+8, 70), 1); errors.Is(err, errBead) {
+			failures++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if failures != 1 {
+		t.Errorf("%d of 40 requests have failed, one after the other; want 1", failures)
+	}
+	if all := m.Metrics().Replicas; all[0].Failed || !all[1].Failed {
+		t.Errorf("%+v", all)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplicasRefused(t *testing.T) {
+	rowOf(t, "bead", "bead", "pebble")
+	path := modeltest.Llama(t)
+	for name, test := range map[string]struct {
+		options Options
+		says    string
+	}{
+		"the processor": {Options{Device: "cpu", Replicas: 2}, "the processor is one"},
+		"too few":       {Options{Device: "abacus:0,7", Replicas: 2}, "device 7 of 3"},
+		"unlike":        {Options{Device: "abacus:0,2", Replicas: 2}, "replica 0 is on bead and replica 1 on pebble"},
+		"uneven":        {Options{Device: "abacus:0,1,2", Replicas: 2}, "3 devices for 2 replicas"},
+		"no groups":     {Options{Device: "abacus:0,1,2,3", Replicas: 2}, "a model runs on one abacus device"},
+		"streaming":     {Options{Replicas: 2, StreamWeights: StreamAlways}, "--stream-weights"},
+		"negative":      {Options{Replicas: -1}, "-1 replicas"},
+	} {
+		m, err := Open(t.Context(), path, test.options)
+		if err == nil {
+			_ = m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
