@@ -5,7 +5,12 @@ package cuda
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/cuda/measure"
@@ -51,6 +56,72 @@ func TestGPUTune(t *testing.T) {
 	}
 	if now := b.Memory(); before.Free-now.Free > 256<<20 { // kernels stay loaded
 		t.Errorf("%d bytes free afterwards, %d before", now.Free, before.Free)
+	}
+}
+
+// TestGPUProducts prints the times of all kernels of the products that PRODUCTS names, for example
+// Q4_K:14336x4096:gated,BF16:4096x4096, with the numbers of input rows of ROWS, for example 64,2048,
+// of which the names match the expression CHOICES.
+func TestGPUProducts(t *testing.T) {
+	if os.Getenv("PRODUCTS") == "" {
+		t.Skip("PRODUCTS names no products")
+	}
+	b := measure.NewBench(openGPU(t, Options{}).GPU)
+	kernels := regexp.MustCompile(os.Getenv("CHOICES"))
+	for _, name := range strings.Split(os.Getenv("PRODUCTS"), ",") {
+		var p lower.Product
+		format, shape, _ := strings.Cut(name, ":")
+		shape, gated, _ := strings.Cut(shape, ":")
+		p.Gated = gated == "gated"
+		if _, err := fmt.Sscanf(shape, "%dx%d", &p.Rows, &p.Cols); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var err error
+		if p.Format, err = tensor.ParseDType(format); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range strings.Split(os.Getenv("ROWS"), ",") {
+			input, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Begin(t.Context(), p, input); err != nil {
+				t.Fatal(err)
+			}
+			work := 2 * float64(p.Rows) * float64(p.Cols) * float64(input)
+			if p.Gated {
+				work *= 2
+			}
+			for i, c := range b.Choices(input) {
+				if !kernels.MatchString(c.String()) {
+					continue
+				}
+				r, err := b.Prepare(input, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var times []time.Duration
+				for range 5 {
+					took, err := r.Time()
+					if err != nil {
+						t.Fatal(err)
+					}
+					times = append(times, took)
+				}
+				slices.Sort(times)
+				estimated := ""
+				if i == 0 {
+					estimated = ", the estimate's"
+				}
+				fmt.Printf("%-24v %5d rows: %-32v %9.2f us %6.0f TFLOP/s%s\n", p, input, c, float64(times[2])/1e3, work/times[2].Seconds()/1e12, estimated)
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.End(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

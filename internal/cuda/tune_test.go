@@ -39,7 +39,11 @@ func choices(p lower.Product, all ...lower.ChoiceTime) lower.ProductTimes {
 }
 
 func choice(input int, kernel string, cluster int) lower.ChoiceTime {
-	return lower.ChoiceTime{Input: input, Choice: lower.Choice{Kernel: kernel, Cluster: cluster}}
+	c := lower.Choice{Kernel: kernel}
+	if cluster > 0 {
+		c.Cluster = lower.Cluster{Split: cluster, Parts: 1}
+	}
+	return lower.ChoiceTime{Input: input, Choice: c}
 }
 
 // decoderProducts returns the products of decoder without the head. The down product is like that of
@@ -149,11 +153,11 @@ func TestKernelsTellChoices(t *testing.T) {
 		want    []string
 	}{
 		{"measured", Options{Tables: folder}, []string{
-			"weights_q8_0 linear_1, linear_8 from 2 rows (estimated), wide_16 cluster 8 from 4 rows (measured), wide_16 cluster 8 from 16 rows (estimated), wide_32 cluster 8 from 32 rows (estimated)",
-			"weights_q8_0 linear_8 (measured), linear_8 from 2 rows (estimated), wide_16 cluster 8 from 16 rows (estimated)",
-			"weights_q8_0 gated_1, gated_8 from 2 rows (estimated), wide_gated_16 cluster 8 from 16 rows (estimated), wide_gated_128 cluster 1 from 32 rows (measured)",
+			"weights_q8_0 linear_1, linear_8 from 2 rows (estimated), wide_16 cluster 8x1 from 4 rows (measured), wide_16 cluster 8x1 from 16 rows (estimated), wide_32 cluster 8x1 from 32 rows (estimated)",
+			"weights_q8_0 linear_8 (measured), linear_8 from 2 rows (estimated), wide_16 cluster 8x1 from 16 rows (estimated), wide_32 cluster 8x1 from 32 rows (estimated)",
+			"weights_q8_0 gated_1, gated_8 from 2 rows (estimated), wide_gated_16 cluster 8x1 from 16 rows (estimated), wide_gated_128 cluster 1x1 from 32 rows (measured)",
 		}},
-		{"estimated", Options{}, []string{"weights_q8_0 linear_1 (estimated), linear_8 from 2 rows (estimated), wide_16 cluster 8 from 16 rows (estimated), wide_32 cluster 8 from 32 rows (estimated)"}},
+		{"estimated", Options{}, []string{"weights_q8_0 linear_1 (estimated), linear_8 from 2 rows (estimated), wide_16 cluster 8x1 from 16 rows (estimated), wide_32 cluster 8x1 from 32 rows (estimated)"}},
 		{"for 8.0", Options{Tables: folder, Base: true}, []string{"weights_q8_0 linear_1, linear_8 from 2 rows (estimated), linear_16 from 16 rows (estimated), linear_32 from 32 rows (estimated)"}},
 	} {
 		b, _ := openFake(t, tunedOptions(), test.options)

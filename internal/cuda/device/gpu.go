@@ -23,6 +23,8 @@ type GPU struct {
 	ptx      func(family string, text []byte) []byte // modifies the text of kernels; may be nil
 	compiled atomic.Int64                            // nanoseconds spent on compiling and loading kernels
 
+	Clusters map[Occupancy]int // how many run at the same time; nil if the kernels have no clusters
+
 	// Used on the main thread alone.
 	Modules map[string]*module
 	Shared  map[*driver.Function]int // maximum dynamic shared memory of functions, in bytes
@@ -43,6 +45,11 @@ func Open(d *driver.Driver, device driver.Device, target driver.Capability, ptx 
 	}
 	if g.Waiter, err = d.NewContext(device); err != nil {
 		return nil, errors.Join(err, g.Main.Close())
+	}
+	if g.Hopper() {
+		if g.Clusters, err = g.clusters(); err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
 	}
 	return g, nil
 }

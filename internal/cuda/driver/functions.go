@@ -61,6 +61,7 @@ const (
 	fnFuncGetAttribute
 	fnFuncSetAttribute
 	fnOccupancy
+	fnActiveClusters
 	fnLaunchKernel
 	fnLaunchKernelEx
 	fnTensorMapEncodeTiled
@@ -132,6 +133,7 @@ var symbols = [functions]string{
 	fnFuncGetAttribute:     "cuFuncGetAttribute",
 	fnFuncSetAttribute:     "cuFuncSetAttribute",
 	fnOccupancy:            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+	fnActiveClusters:       "cuOccupancyMaxActiveClusters",
 	fnLaunchKernel:         "cuLaunchKernel",
 	fnLaunchKernelEx:       "cuLaunchKernelEx",
 	fnTensorMapEncodeTiled: "cuTensorMapEncodeTiled",

@@ -56,6 +56,35 @@ const (
 	launchProgrammaticSerialization = 6
 )
 
+// launchConfig returns the address of a CUlaunchConfig, which the next call of launchConfig changes.
+func (c *Context) launchConfig(config *LaunchConfig, programmatic bool, stream uintptr) uintptr {
+	l := &c.launch
+	n := 0
+	if config.Cluster.X != 0 {
+		x, y, z := config.Cluster.words()
+		l.attributes[n] = launchAttribute{id: launchClusterDimension, value: [8]uint64{uint64(x) | uint64(y)<<32, uint64(z)}}
+		n++
+	}
+	if programmatic {
+		l.attributes[n] = launchAttribute{id: launchProgrammaticSerialization, value: [8]uint64{1}}
+		n++
+	}
+	gx, gy, gz := config.Grid.words()
+	bx, by, bz := config.Block.words()
+	l.config.grid, l.config.block = [3]uint32{gx, gy, gz}, [3]uint32{bx, by, bz}
+	l.config.shared, l.config.stream = uint32(config.Shared), stream
+	l.config.attributes, l.config.count = at(&l.attributes), uint32(n)
+	return at(&l.config)
+}
+
+// ActiveClusters returns how many clusters of a launch run at the same time on an idle device.
+func (f *Function) ActiveClusters(config LaunchConfig) (int, error) {
+	if err := f.c.do(fnActiveClusters, at(&f.c.out.i), f.handle, f.c.launchConfig(&config, false, 0)); err != nil {
+		return 0, err
+	}
+	return int(f.c.out.i), nil
+}
+
 // Launch queues a run of the kernel. It copies a before it returns; a may be nil if the kernel has
 // no parameters. The parameters must match the kernel's declaration, which nothing checks. A later
 // call reports a fault of the kernel.
@@ -85,21 +114,7 @@ func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
 		code = c.call(fn, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(bx), uintptr(by), uintptr(bz), uintptr(config.Shared), s.handle, 0, extra)
 	} else {
 		fn = fnLaunchKernelEx
-		l := &c.launch
-		n := 0
-		if config.Cluster.X != 0 {
-			x, y, z := config.Cluster.words()
-			l.attributes[n] = launchAttribute{id: launchClusterDimension, value: [8]uint64{uint64(x) | uint64(y)<<32, uint64(z)}}
-			n++
-		}
-		if programmatic {
-			l.attributes[n] = launchAttribute{id: launchProgrammaticSerialization, value: [8]uint64{1}}
-			n++
-		}
-		l.config.grid, l.config.block = [3]uint32{gx, gy, gz}, [3]uint32{bx, by, bz}
-		l.config.shared, l.config.stream = uint32(config.Shared), s.handle
-		l.config.attributes, l.config.count = at(&l.attributes), uint32(n)
-		code = c.call(fn, at(&l.config), f.handle, 0, extra)
+		code = c.call(fn, c.launchConfig(&config, programmatic, s.handle), f.handle, 0, extra)
 	}
 	if code != Success {
 		return c.failed(fn, code, fmt.Sprintf("kernel %s, grid %v, block %v, %d bytes of shared memory", f.name, config.Grid, config.Block, config.Shared))

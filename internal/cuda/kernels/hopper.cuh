@@ -19,6 +19,12 @@ INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
 
+// copyBulkTo is copyBulk to the same address of all blocks of the cluster whose bits are set, and
+// counts the bytes at the barrier of each.
+INLINE void copyBulkTo(u32 blocks, u32 to, const void *from, int bytes, u32 barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"(u16(blocks)) : "memory");
+}
+
 template <int N> INLINE void fewerRegisters() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> INLINE void moreRegisters() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
@@ -32,6 +38,13 @@ template <int LEFT> INLINE void awaitProducts() { asm volatile("wgmma.wait_group
 INLINE float loadIf(bool there, const float *p) {
   float v = 0;
   asm volatile("{ .reg .pred there; setp.ne.u32 there, %2, 0; @there ld.global.f32 %0, [%1]; }" : "+f"(v) : "l"(p), "r"(int(there)) : "memory");
+  return v;
+}
+
+// loadShared is a load that the compiler does not move across the instructions of this file.
+INLINE uint4 loadShared(const uint4 *p) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(sharedAt(p)) : "memory");
   return v;
 }
 
@@ -112,15 +125,18 @@ template <int N, bool ADD> INLINE void multiplyColumns(float (&c)[N / 2], uint4 
 // showCopies makes writes of other kinds of copies to shared memory visible to matrix instructions.
 INLINE void showCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// The rank of this block in its cluster, and the number of blocks there.
-INLINE int rankInCluster() {
+// The place of this block in its cluster along a dimension (0: x, 1: y), and the number of
+// blocks there.
+template <int DIM> INLINE int rankInCluster() {
   u32 r;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  if (DIM == 0) asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(r));
+  if (DIM == 1) asm("mov.u32 %0, %%cluster_ctaid.y;" : "=r"(r));
   return int(r);
 }
-INLINE int blocksOfCluster() {
+template <int DIM> INLINE int sizeOfCluster() {
   u32 r;
-  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
+  if (DIM == 0) asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r));
+  if (DIM == 1) asm("mov.u32 %0, %%cluster_nctaid.y;" : "=r"(r));
   return int(r);
 }
 // meetCluster waits for all threads of the cluster and makes their writes visible. comeToCluster

@@ -1,10 +1,16 @@
 // Products of many rows of the input, on Hopper.
 //
-// A job is 128 rows of weights, or 64 rows of a gate with the 64 that it gates, and N rows of the
-// input. Clusters of 1 to 8 blocks take one job after another. The columns are divided into 8
-// segments, see pipeline.cuh. Each block of a cluster computes an equal number of segments and adds
-// their sums as the tree says. Then every block gets the sums of its own share of the input's rows
-// from all blocks, and adds them as the rest of the tree says.
+// A job is a unit, which is 128 rows of weights, or 64 rows of a gate with the 64 that it gates, and
+// a part, which is N rows of the input. Clusters of 1 to 8 blocks take one set of jobs after
+// another. A cluster has two dimensions:
+//
+//   x  The blocks of a job divide its columns. The columns have 8 segments, see pipeline.cuh. Each
+//      block computes an equal number of segments and adds their sums as the tree says. Then every
+//      block gets the sums of its own share of the input's rows from all of them, and adds them as
+//      the rest of the tree says.
+//   y  Blocks with the same unit and different parts of the input, for 16-bit weights. Each copies
+//      some rows of the unit's tiles to all of them, so that less is read from the L2 cache: a block
+//      with 128 rows of the input could use 64 bytes of weights and input per clock cycle.
 //
 // A block has 12 warps. Two of them are producers: they copy tiles of weights and chunks of the
 // input to shared memory, as far ahead as the stages allow. Eight are consumers: each has 16 rows
@@ -31,13 +37,29 @@ template <class F, int N> struct Wide {
   // floats between the sums of adjacent rows of the input
   static constexpr int apart = wideRows + 4;
   static constexpr int sumBytes = N * apart * 4;
-  static constexpr int chunkBytes = N * chunkCols * 2, stageBytes = wideTiles * F::tileBytes;
-  static constexpr int least = sumBytes + 2 * stageBytes + 3 * chunkBytes + 1024;
+  // A stage of weights is a tile of each row. Tiles of 16-bit numbers leave room for few stages
+  // beside the sums of 128 rows: there it has as many columns as a chunk.
+  static constexpr int tileChunks = F::tileK / chunkCols, stageChunks = F::scaled || N < 128 ? tileChunks : 1;
+  static constexpr int chunkBytes = N * chunkCols * 2, pieceBytes = F::tileBytes / tileChunks * stageChunks, stageBytes = wideTiles * pieceBytes;
+  static constexpr int least = sumBytes + 2 * wideTiles * F::tileBytes + 3 * chunkBytes + 1024;
   static constexpr int blocks = N <= 32 && least <= 112 << 10 ? 2 : 1; // per multiprocessor
   static constexpr int bytes = blocks == 2 ? 112 << 10 : 225 << 10;
   static constexpr int room = bytes - sumBytes - 1024;
-  static constexpr int chunksFit = (room - 2 * stageBytes) / chunkBytes, chunkStages = chunksFit > 8 ? 8 : chunksFit;
-  static constexpr int tilesFit = (room - chunkStages * chunkBytes) / stageBytes, tileStages = tilesFit > 8 ? 8 : tilesFit;
+  // Stages of both that let copies run furthest ahead of the products.
+  static constexpr int tilesBeside(int chunks) {
+    const int fit = (room - chunks * chunkBytes) / stageBytes;
+    return fit > 8 ? 8 : fit;
+  }
+  static constexpr int ahead(int chunks) {
+    const int by = (tilesBeside(chunks) - 1) * stageChunks;
+    return by < chunks ? by : chunks;
+  }
+  static constexpr int best() {
+    int most = 8;
+    for (int c = 7; c >= 3; c--) most = ahead(c) > ahead(most) ? c : most;
+    return most;
+  }
+  static constexpr int chunkStages = best(), tileStages = tilesBeside(chunkStages);
   static_assert(chunkStages >= 3 && tileStages >= 2);
 };
 
@@ -73,8 +95,25 @@ INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
 // address follows, so a comparison with 0 sees the register's previous value.
 INLINE const float *placeAt(const float *p, s64 i) { return reinterpret_cast<const float *>(reinterpret_cast<u64>(p) + u64(4 * i)); }
 
-// A Job is what a cluster multiplies at a time: a unit of rows of weights, and N rows of the input
-// from first on. Rows from end on are ignored.
+// A Place is that of a block in its cluster.
+struct Place {
+  int split, splits; // along x
+  int part, parts;   // along y
+  METHOD Place(bool shares) : split(rankInCluster<0>()), splits(sizeOfCluster<0>()), part(shares ? rankInCluster<1>() : 0), parts(shares ? sizeOfCluster<1>() : 1) {}
+  METHOD int cluster() const { return blockX() / splits; }
+  METHOD int clusters() const { return gridX() / splits; }
+  // rank returns the rank of a block in the cluster.
+  METHOD int rank(int split, int part) const { return part * splits + split; }
+  // sharing returns the blocks with the same tiles: bit i is the block of rank i.
+  METHOD u32 sharing() const {
+    u32 all = 0;
+    for (int i = 0; i < parts; i++) all |= 1 << rank(split, i);
+    return all;
+  }
+};
+
+// A Job is what the blocks of a job multiply at a time: a unit of rows of weights, and N rows of the
+// input from first on. Rows from end on are ignored.
 struct Job {
   int which, unit, first, end;
 };
@@ -86,8 +125,10 @@ template <int N, bool GATED> struct ManyRows {
   static constexpr bool known = true;
   static constexpr int unitRows = GATED ? wideRows / 2 : wideRows;
   const LinearArgs &a;
-  int count, parts, units;
-  METHOD ManyRows(const LinearArgs &a) : a(a), count(*a.count), parts((count + N - 1) / N) {
+  const Place &at;
+  int count, parts, units; // parts: those of a cluster count once
+  METHOD ManyRows(const LinearArgs &a, const Place &at) : a(a), at(at), count(*a.count) {
+    parts = ((count + N - 1) / N + at.parts - 1) / at.parts;
     units = GATED ? unitsIn(0) : unitsIn(0) + unitsIn(1) + unitsIn(2) + unitsIn(3);
   }
   METHOD int unitsIn(int i) const { return (a.p[i].rows + unitRows - 1) / unitRows; }
@@ -95,7 +136,8 @@ template <int N, bool GATED> struct ManyRows {
   METHOD Job job(int i) const {
     const int group = i / (unitsTogether * parts) * unitsTogether, together = minOf(unitsTogether, units - group);
     i -= group * parts;
-    Job j{0, group + i % together, i / together * N, count};
+    Job j{0, group + i % together, (i / together * at.parts + at.part) * N, count};
+    if (j.first >= count) j.first = (count - 1) / N * N, j.end = j.first; // there is no such part
     if constexpr (!GATED) {
       for (; j.which < 3 && j.unit >= unitsIn(j.which); j.which++) j.unit -= unitsIn(j.which);
     }
@@ -123,7 +165,8 @@ template <int N, bool GATED> struct ManySlots {
   static constexpr int unitRows = GATED ? wideRows / 2 : wideRows;
   const ExpertArgs &a;
   int units;
-  METHOD ManySlots(const ExpertArgs &a) : a(a), units((a.rows + unitRows - 1) / unitRows) {}
+  // A cluster has one part: adjacent parts may have different experts.
+  METHOD ManySlots(const ExpertArgs &a, const Place &) : a(a), units((a.rows + unitRows - 1) / unitRows) {}
   METHOD int jobs() const { return units * a.count[2]; }
   METHOD Job job(int i) const {
     const SlotRange p = a.parts[i / units];
@@ -272,10 +315,8 @@ template <bool GATED, class Work> struct WarpTiles {
 // wide runs a block.
 template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
   using W = Wide<F, N>;
-  // Operands of two steps are made while those of the previous two are multiplied. 16-bit numbers
-  // are operands already: another warp multiplies while they are loaded.
-  constexpr int steps = F::scaled ? 2 : 4, groups = 4 / steps;
-  constexpr int quarters = F::tileK / chunkCols;
+  constexpr int steps = 2, groups = 2; // operands of two steps are made while those of the previous two are multiplied
+  constexpr int quarters = F::tileK / chunkCols, pieces = quarters / W::stageChunks; // of a tile
   extern __shared__ u8 raw[];
   u8 *chunks = raw + (-sharedAt(raw) & 1023), *tiles = chunks + W::chunkStages * W::chunkBytes;
   float *rest = reinterpret_cast<float *>(tiles + W::tileStages * W::stageBytes);
@@ -283,12 +324,13 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   const u32 tileThere = sharedAt(barriers), tileFree = tileThere + 8 * W::tileStages, chunkThere = tileFree + 8 * W::tileStages, chunkFree = chunkThere + 8 * W::chunkStages,
             restFree = chunkFree + 8 * W::chunkStages, sumsThere = restFree + 8;
 
-  const int blocks = blocksOfCluster(), rank = rankInCluster(), each = segments / blocks;
-  const int begin = blockX() / blocks, apart = gridX() / blocks;
-  const int from = a.colTiles * (rank * each) / segments, to = a.colTiles * (rank * each + each) / segments;
+  const Place place(!F::scaled && Work::known);
+  const int blocks = place.splits, rank = place.split, each = segments / blocks;
+  const int begin = place.cluster(), apart = place.clusters();
+  const int firstTile = a.colTiles * (rank * each) / segments, endTile = a.colTiles * (rank * each + each) / segments;
 
   if (tidX() == 0) {
-    for (int i = 0; i < W::tileStages; i++) makeBarrier(tileThere + 8 * i, 1), makeBarrier(tileFree + 8 * i, 8);
+    for (int i = 0; i < W::tileStages; i++) makeBarrier(tileThere + 8 * i, 1), makeBarrier(tileFree + 8 * i, 8 * place.parts);
     for (int i = 0; i < W::chunkStages; i++) makeBarrier(chunkThere + 8 * i, 1), makeBarrier(chunkFree + 8 * i, 8);
     makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 9);
     showBarriers();
@@ -296,23 +338,29 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   const int warp = tidX() / 32, lane = tidX() % 32;
   syncWarp();
   comeToCluster();
-  // the first warp uses only barriers of its own block, which it has made
-  if (warp > 0) awaitCluster();
+  // If the first warp uses only barriers of its own block, which it has made, it does not wait.
+  const bool later = warp == 0 && place.parts == 1;
+  if (!later) awaitCluster();
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
     if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them per lane
+      const int rows = wideTiles / place.parts; // that the block copies
+      const bool copies = lane / rows == place.part;
+      const u32 sharing = place.sharing();
       if (!Work::known) waitForPrevious();
-      const Work work(a);
+      const Work work(a, place);
       const int jobs = work.jobs();
       Phases<W::tileStages> ring;
       for (int i = begin; i < jobs; i += apart) {
         const Job j = work.job(i);
         const WarpTiles<GATED, Work> of(work, j, lane);
         const u8 *tile = of.p.w + s64(of.tile) * a.colTiles * F::tileBytes;
-        _Pragma("unroll 1") for (int kt = from; kt < to; kt++) {
+        _Pragma("unroll 1") for (int k = firstTile * pieces; k < endTile * pieces; k++) {
           awaitPhase(tileFree + 8 * ring.stage, ring.parity ^ 1);
           if (lane == 0) arriveWith(tileThere + 8 * ring.stage, W::stageBytes);
-          copyBulk(sharedAt(tiles) + ring.stage * W::stageBytes + lane * F::tileBytes, tile + s64(kt) * F::tileBytes, F::tileBytes, tileThere + 8 * ring.stage);
+          const u32 there = sharedAt(tiles) + ring.stage * W::stageBytes + lane * W::pieceBytes;
+          if (place.parts == 1) copyBulk(there, tile + s64(k) * W::pieceBytes, W::pieceBytes, tileThere + 8 * ring.stage);
+          else if (copies) copyBulkTo(sharing, there, tile + s64(k) * W::pieceBytes, W::pieceBytes, tileThere + 8 * ring.stage);
           ring.next();
         }
       }
@@ -320,7 +368,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     if (warp == 1 && lane == 0) { // chunks of the input
       waitForPrevious();
       allowNext();
-      const Work work(a);
+      const Work work(a, place);
       const int jobs = work.jobs();
       Phases<W::chunkStages> ring;
       const s64 chunksApart = chunkOf(0, 1, a.inStride);
@@ -328,7 +376,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         // The rows of an expert may continue in the next chunk.
         const int first = work.job(i).first, here = Work::known ? N : minOf(N, chunkRows - first % chunkRows);
         const u16 *x = a.h16 + chunkOf(first, 0, a.inStride), *more = a.h16 + chunkOf(first + here, 0, a.inStride);
-        _Pragma("unroll 1") for (int k = from * quarters; k < to * quarters; k++) {
+        _Pragma("unroll 1") for (int k = firstTile * quarters; k < endTile * quarters; k++) {
           awaitPhase(chunkFree + 8 * ring.stage, ring.parity ^ 1);
           arriveWith(chunkThere + 8 * ring.stage, W::chunkBytes);
           const u32 there = sharedAt(chunks) + ring.stage * W::chunkBytes;
@@ -339,25 +387,27 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       }
     }
     syncWarp();
-    if (warp == 0) awaitCluster();
+    if (later) awaitCluster();
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
     waitForPrevious();
-    const Work work(a);
+    const Work work(a, place);
     const int jobs = work.jobs(), own = N / blocks; // rows of the input that the block finishes
     Phases<W::tileStages> ring;
     Phases<W::chunkStages> chunk;
     u32 parity = 0;                    // of the phases of restFree and sumsThere
+    // the rank of a block that divides the columns
+    auto ofJob = [&](int split) ALWAYS { return place.rank(split, place.part); };
     // the lane's sums of a level of the tree, float4s 256 apart
     float4 *wait = reinterpret_cast<float4 *>(rest) + tidX() - 128;
     _Pragma("unroll 1") for (int i = begin; i < jobs; i += apart, parity ^= 1) {
       // with at most two segments per block, no sums wait in rest
-      if (each <= 2 && lane < blocks) arriveIn(lane, restFree);
+      if (each <= 2 && lane < blocks) arriveIn(ofJob(lane), restFree);
       {
         float acc[N / 2], total[N / 2];
         float4 kept[N / 8], *four = kept; // sums of four segments, in local memory
         asm volatile("" : "+l"(four));    // keeps them out of registers
-        int kt = from, before = -1; // the chunk that the products in flight read
+        int kt = firstTile, before = -1; // the chunk that the products in flight read
         uint4 operands[groups][steps];
         F w;
         if constexpr (isFloat8<F>) {
@@ -372,15 +422,22 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             const int end = a.colTiles * (rank * each + s + second + 1) / segments;
             UNROLL for (int n = 0; n < N / 2; n++) acc[n] = 0;
             _Pragma("unroll 1") for (; kt < end; kt++) {
-              const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * F::tileBytes;
-              awaitPhase(tileThere + 8 * ring.stage, ring.parity);
-              w.template loadScales<FromShared>(tile, lane);
-              w.prepare();
               UNROLL for (int q = 0; q < quarters; q++) {
-                w.template loadQuarter<FromShared>(tile, lane, q);
+                const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * W::pieceBytes;
+                if (q % W::stageChunks == 0) awaitPhase(tileThere + 8 * ring.stage, ring.parity);
+                if constexpr (F::scaled) {
+                  if (q == 0) {
+                    w.template loadScales<FromShared>(tile, lane);
+                    w.prepare();
+                  }
+                  w.template loadQuarter<FromShared>(tile, lane, q);
+                }
                 // makes operands of steps while the previous ones are multiplied
                 UNROLL for (int h = 0; h < groups; h++) {
-                  UNROLL for (int i = 0; i < steps; i++) operands[h][i] = w.operand(4 * q + steps * h + i);
+                  UNROLL for (int i = 0; i < steps; i++) {
+                    if constexpr (F::scaled) operands[h][i] = w.operand(4 * q + steps * h + i);
+                    else operands[h][i] = loadShared(reinterpret_cast<const uint4 *>(tile) + 32 * (4 * (q % W::stageChunks) + steps * h + i) + lane);
+                  }
                   if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
                   const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
                   beginProducts();
@@ -391,10 +448,12 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
                 }
                 before = chunk.stage;
                 chunk.next();
+                if (q % W::stageChunks < W::stageChunks - 1) continue;
+                syncWarp();
+                if (place.parts == 1 && lane == 0) arrive(tileFree + 8 * ring.stage);
+                if (place.parts > 1 && lane < place.parts) arriveIn(place.rank(rank, lane), tileFree + 8 * ring.stage);
+                ring.next();
               }
-              syncWarp();
-              if (lane == 0) arrive(tileFree + 8 * ring.stage);
-              ring.next();
             }
             awaitProducts<0>();
             hold(acc);
@@ -433,7 +492,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         const bool plain = own >= 8;
         if (tidX() == 128) arriveWith(sumsThere, (plain ? N - own : N) * wideRows * 4);
         syncWarp();
-        if (each > 2 && lane < blocks) arriveIn(lane, restFree);
+        if (each > 2 && lane < blocks) arriveIn(ofJob(lane), restFree);
         awaitPhase(restFree, parity);
         const int row = (warp - 4) * tileRows + (lane & 8) + lane / 16 * 4;
         UNROLL for (int n = 0; n < N / 8; n++) {
@@ -441,7 +500,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           const int token = 8 * n + lane % 4 * 2 + lane / 4 % 2, owner = token * blocks / N;
           float *to = rest + (rank * own + (token & (own - 1))) * W::apart + row;
           if (plain && owner == rank) *reinterpret_cast<float4 *>(to) = v;
-          else storeIn(placeIn(owner, sharedAt(to)), v, placeIn(owner, sumsThere));
+          else storeIn(placeIn(ofJob(owner), sharedAt(to)), v, placeIn(ofJob(owner), sumsThere));
         }
         syncWarp();
         if (lane == 0) arrive(sumsThere);
@@ -457,8 +516,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
 
       // sumAt returns the sums of four rows of weights, from place on, with one of the block's own
       // rows of the input.
-      auto sumAt = [&](int token, int place) ALWAYS -> float4 {
-        auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::apart + place); };
+      auto sumAt = [&](int token, int at) ALWAYS -> float4 {
+        auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::apart + at); };
         if (blocks == 2) return of(0) + of(1);
         if (blocks == 4) return (of(0) + of(1)) + (of(2) + of(3));
         return ((of(0) + of(1)) + (of(2) + of(3))) + ((of(4) + of(5)) + (of(6) + of(7)));
@@ -469,8 +528,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         awaitPhase(sumsThere, parity);
         _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < end; t += 16) {
           // the gate's rows, then what it gates, of each warpgroup
-          const int place = 4 * four + four / 8 * 32;
-          const float4 g = sumAt(t, place), u = sumAt(t, place + 32);
+          const int from = 4 * four + four / 8 * 32;
+          const float4 g = sumAt(t, from), u = sumAt(t, from + 32);
           float4 gate, up;
           const float divided = work.divided(mine + t);
           UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, divided, u[i]) : 1;

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/fuse"
@@ -37,16 +38,41 @@ type Case struct {
 
 // A Choice is a kernel for a case. All kernels of a product compute the same bits.
 type Choice struct {
-	Kernel  string `json:"kernel"`
-	Cluster int    `json:"cluster,omitempty"` // blocks of a cluster; 0 if the kernel has no clusters
+	Kernel  string  `json:"kernel"`
+	Cluster Cluster `json:"cluster,omitzero"` // zero if the kernel has no clusters
 }
 
 func (c Choice) String() string {
-	if c.Cluster == 0 {
+	if c.Cluster == (Cluster{}) {
 		return c.Kernel
 	}
-	return fmt.Sprintf("%s cluster %d", c.Kernel, c.Cluster)
+	return fmt.Sprintf("%s cluster %v", c.Kernel, c.Cluster)
 }
+
+// A Cluster is the number of blocks of a cluster along each dimension; see kernels/wide.cuh.
+type Cluster struct {
+	Split int // blocks that divide the columns of a job
+	Parts int // blocks with different rows of the input and the same rows of weights
+}
+
+func (c Cluster) String() string { return fmt.Sprintf("%dx%d", c.Split, c.Parts) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c Cluster) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (c *Cluster) UnmarshalText(text []byte) error {
+	if _, err := fmt.Sscanf(string(text), "%dx%d", &c.Split, &c.Parts); err != nil || c.String() != string(text) {
+		return fmt.Errorf("cluster is %q; it must be two numbers of blocks, for example 8x1", text)
+	}
+	return nil
+}
+
+// blocks returns the number of blocks of a cluster.
+func (c Cluster) blocks() int { return c.Split * c.Parts }
+
+// dim returns the dimensions of a launch.
+func (c Cluster) dim() driver.Dim3 { return driver.Dim3{X: c.Split, Y: c.Parts} }
 
 // A Table holds the fastest kernels that were measured on a device.
 type Table map[Case]Choice
@@ -105,7 +131,7 @@ func Candidates(hopper bool, of Case) (all []Choice) {
 		if v.kind == ofRow && of.Input > 1 || v.rows > 16*of.Input || 8*v.rows < min(of.Input, 4*most) {
 			continue
 		}
-		for _, n := range v.clusters() {
+		for _, n := range v.clusters(of.Format) {
 			all = append(all, Choice{v.name, n})
 		}
 	}
@@ -113,17 +139,30 @@ func Candidates(hopper bool, of Case) (all []Choice) {
 }
 
 // clusters returns the cluster sizes that a table may have for v.
-func (v *variant) clusters() []int {
+func (v *variant) clusters(d tensor.DType) []Cluster {
 	if v.kind == ofWide {
-		return []int{1, 2, 4, segments}
+		return wideClusters(sharesCopies(d))
 	}
-	return []int{0}
+	return []Cluster{{}}
+}
+
+// sharesCopies reports whether blocks of a wide kernel can share copies of weights of the given
+// format; see kernels/wide.cuh.
+func sharesCopies(d tensor.DType) bool { return d == tensor.F16 || d == tensor.BF16 }
+
+// wideClusters returns the clusters of a wide kernel, of at most [device.MaxCluster] blocks.
+func wideClusters(shares bool) []Cluster {
+	all := []Cluster{{1, 1}, {2, 1}, {4, 1}, {segments, 1}}
+	if shares {
+		all = append(all, Cluster{1, 2})
+	}
+	return all
 }
 
 // Estimate returns the choice for a case without a table.
 func (c *Compiler) Estimate(of Case) Choice {
 	t := weights.TilingOf(&tensor.Tensor{DType: of.Format, Shape: []int{of.Rows, of.Cols}}, c.Layout.lim)
-	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: &t, units: unitsOf(of.Rows, of.Gated)}
+	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: &t, units: unitsOf(of.Rows, of.Gated), shares: sharesCopies(t.Format)}
 	i, cluster, _ := k.choose(of.Input)
 	return Choice{k.variants[i].name, cluster}
 }
@@ -136,7 +175,8 @@ type chooser struct {
 	tabled   bool // tables can have the product
 	normed   bool // only the first variant can compute a single row, whose norm it computes
 	tiling   *weights.Tiling
-	units    int // of weight rows of wide kernels
+	units    int  // of weight rows of wide kernels
+	shares   bool // blocks can share copies of weights
 }
 
 // A reason says why a kernel is chosen.
@@ -150,10 +190,12 @@ const (
 
 // choose returns the index of the variant for a number of input rows, the size of its clusters, and
 // the reason. The table decides. Where it has no entry, the smallest variant that has room for all
-// rows runs, with the cluster size of the shortest estimated time.
-func (k *chooser) choose(input int) (i, cluster int, why reason) {
+// rows runs, with the cluster of the shortest estimated time. The next smaller variant runs if that
+// is faster, but not if two of its blocks share a multiprocessor: a kernel that begins while the
+// previous one ends would put both on the few multiprocessors that are free, and leave others idle.
+func (k *chooser) choose(input int) (i int, cluster Cluster, why reason) {
 	if k.normed && input == 1 {
-		return 0, 0, isOnly
+		return 0, Cluster{}, isOnly
 	}
 	if k.tabled {
 		if choice, ok := k.c.Table[Case{k.product, input}]; ok {
@@ -169,15 +211,25 @@ func (k *chooser) choose(input int) (i, cluster int, why reason) {
 			break
 		}
 	}
-	v := &k.variants[i]
-	if v.kind == ofWide {
-		cluster = k.c.estimate(k.tiling, k.jobs(v, input), v.rows)
+	best := math.MaxInt
+	for _, at := range []int{i, i - 1} {
+		if at < 0 || k.variants[at].kind != ofWide {
+			break
+		}
+		v := &k.variants[at]
+		if blocks, _ := wideRoom(k.tiling, v.rows); at < i && blocks > 1 {
+			break
+		}
+		of, took := k.c.estimate(k.tiling, k.units, k.parts(v, input), v.rows, k.shares)
+		if took < best {
+			i, cluster, best = at, of, took
+		}
 	}
 	return i, cluster, isEstimated
 }
 
-// jobs returns the number of jobs of a wide kernel.
-func (k *chooser) jobs(v *variant, input int) int { return k.units * ((input + v.rows - 1) / v.rows) }
+// parts returns the number of parts of the input of a wide kernel.
+func (k *chooser) parts(v *variant, input int) int { return (input + v.rows - 1) / v.rows }
 
 // describe lists the choices for up to most input rows.
 func (k *chooser) describe(most int) string {
@@ -201,36 +253,60 @@ func (k *chooser) describe(most int) string {
 	return strings.Join(all, ", ")
 }
 
-// estimate returns the cluster size with the shortest estimated time for the given number of jobs,
-// each of at most most input rows. A job occupies a multiprocessor for the longer of the times for
-// its bytes and for its products, plus a constant.
-func (c *Compiler) estimate(t *weights.Tiling, jobs, most int) int {
-	const bytes, products, more = 30, 2100, 2500 // bytes and products in 1/ns; more in ns
+// A wideTime is what the time of a job of a wide kernel consists of, in nanoseconds: of a column and
+// of a byte of its weights, and of the rest. More comes to a column and to the rest if two blocks
+// share a multiprocessor.
+type wideTime struct{ column, byte, rest, sharedColumn, sharedRest float64 }
+
+// wideTimes are the times of wide kernels by the number of input rows, fitted to measurements of
+// Q4_K, Q6_K and BF16 on an H200; see docs/log.md.
+var wideTimes = map[int]wideTime{
+	16:  {2.53, .0121, 1670, 2.0, 680},
+	32:  {2.39, .0164, 2600, 2.43, 1300},
+	64:  {4.04, .0067, 3020, 0, 0},
+	128: {5.60, .0067, 6370, 0, 0},
+}
+
+// copyingTogether is the time in nanoseconds that a job takes longer if its blocks share copies.
+const copyingTogether = 1000
+
+// estimate returns the cluster with the shortest estimated time, and that time in nanoseconds, for
+// the given numbers of units of weight rows and parts of the input, each of at most most rows. Blocks
+// can share copies of weights if shares is true.
+func (c *Compiler) estimate(t *weights.Tiling, units, parts, most int, shares bool) (best Cluster, took int) {
 	blocks, _ := wideRoom(t, most)
-	job := blocks * max(wideRows*t.RowBytes()/bytes, wideRows*t.Cols/products*most)
-	best, cluster := math.MaxInt, 0
-	for n := 1; n <= segments; n *= 2 {
-		at := c.clustersAtOnce(t, most, n)
-		if took := (jobs + at - 1) / at * (job/n + more); took < best {
-			best, cluster = took, n
+	times, bytes := wideTimes[most], wideRows*t.RowBytes()
+	took = math.MaxInt
+	for _, of := range wideClusters(shares && parts > 1) {
+		jobs, at := of.jobs(units, parts), c.clustersAtOnce(t, most, of)
+		columns, rest := times.column, times.rest
+		if blocks == 2 && jobs*of.blocks() > c.Multiprocessors {
+			columns, rest = columns+times.sharedColumn, rest+times.sharedRest
+		}
+		if of.Parts > 1 {
+			rest += copyingTogether
+		}
+		job := (columns*float64(t.Cols)+times.byte*float64(bytes)/float64(of.Parts))/float64(of.Split) + rest
+		if n := (jobs + at - 1) / at * int(job); n < took {
+			best, took = of, n
 		}
 	}
-	return cluster
+	return best, took
 }
 
-// clustersAtOnce returns how many clusters of n blocks of a wide kernel, for at most most input
-// rows, run at the same time.
-func (c *Compiler) clustersAtOnce(t *weights.Tiling, most, n int) int {
+// jobs returns the number of jobs of clusters for the given numbers of units of weight rows and
+// parts of the input.
+func (c Cluster) jobs(units, parts int) int { return units * ((parts + c.Parts - 1) / c.Parts) }
+
+// clustersAtOnce returns how many clusters of blocks of a wide kernel, for at most most input rows,
+// run at the same time.
+func (c *Compiler) clustersAtOnce(t *weights.Tiling, most int, of Cluster) int {
 	blocks, _ := wideRoom(t, most)
-	processors := c.Multiprocessors
-	if n == segments {
-		processors = processors / 16 * 16 // a cluster may use 16 of 16 or 18
-	}
-	return max(1, blocks*processors/n)
+	return max(1, c.Clusters[device.Occupancy{Blocks: blocks, Cluster: of.blocks()}])
 }
 
-// wideGrid returns the grid of a wide kernel for the given number of jobs, each of at most most
-// input rows, in clusters of n blocks.
-func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most, n int) driver.Dim3 {
-	return driver.Dim3{X: n * min(jobs, c.clustersAtOnce(t, most, n))}
+// wideGrid returns the grid of a wide kernel for the given numbers of units of weight rows and parts
+// of the input, each of at most most rows, in clusters of the given dimensions.
+func (c *Compiler) wideGrid(t *weights.Tiling, units, parts, most int, of Cluster) driver.Dim3 {
+	return driver.Dim3{X: of.Split * min(of.jobs(units, parts), c.clustersAtOnce(t, most, of)), Y: of.Parts}
 }

@@ -30,6 +30,7 @@ type Compiler struct {
 	Step                 stepAddresses
 
 	Multiprocessors int
+	Clusters        map[device.Occupancy]int // how many run at the same time
 	SharedPerBlock  int                      // maximum bytes of shared memory of a block
 	Shared          map[*driver.Function]int // for the functions of all programs
 }
@@ -77,21 +78,18 @@ func (c *Compiler) launch(family, name string, rows plan.Dim, a *driver.Args, th
 // launchShared is launch with additional shared memory, in bytes, and with clusters of the given
 // number of blocks, or none if it is 0.
 func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared, cluster int, grid func(sh *Shape) driver.Dim3) (Launch, error) {
-	return c.launchClusters(family, name, rows, a, threads, shared, func(sh *Shape) (driver.Dim3, int) { return grid(sh), cluster })
+	return c.launchClusters(family, name, rows, a, threads, shared, func(sh *Shape) (driver.Dim3, driver.Dim3) { return grid(sh), driver.Dim3{X: cluster} })
 }
 
 // launchClusters is launchShared for cluster sizes that also depend on the step's shape.
-func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *Shape) (blocks driver.Dim3, cluster int)) (Launch, error) {
+func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *Shape) (blocks, cluster driver.Dim3)) (Launch, error) {
 	f, err := c.sharedKernel(family, name, shared)
 	if err != nil {
 		return Launch{}, err
 	}
 	return Launch{Name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *Shape) error {
 		blocks, cluster := grid(sh)
-		config := driver.LaunchConfig{Grid: blocks, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}
-		if cluster > 0 {
-			config.Cluster = driver.Dim3{X: cluster}
-		}
+		config := driver.LaunchConfig{Grid: blocks, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early, Cluster: cluster}
 		return f.Launch(s, config, a)
 	}}, nil
 }

@@ -511,11 +511,11 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 	name := ""
 	for i, v := range variants {
 		given, threads, family := direct, 256, "experts_"+weights.Suffix(t.Format)
-		grid := func(sh *Shape) (driver.Dim3, int) {
+		grid := func(sh *Shape) (blocks, cluster driver.Dim3) {
 			if sh.Size(m.rows) == 1 {
-				return driver.Dim3{X: alone, Y: used}, 0
+				return driver.Dim3{X: alone, Y: used}, cluster
 			}
-			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}, 0
+			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}, cluster
 		}
 		switch {
 		case form == inFloats:
@@ -525,11 +525,11 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 		case v.kind == ofWide:
 			given, threads, family = ofSlots, wideThreads, "wide_experts_"+weights.Suffix(t.Format)
 			units := unitsOf(t.Rows, gated)
-			grid = func(sh *Shape) (driver.Dim3, int) {
+			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				slots := m.slots(sh)
 				parts := min(slots, experts) * ((slots/experts + v.rows) / v.rows)
-				cluster := m.estimate(&t, units*parts, v.rows)
-				return m.wideGrid(&t, units*parts, v.rows, cluster), cluster
+				cluster, _ := m.estimate(&t, units*parts, 1, v.rows, false)
+				return m.wideGrid(&t, units*parts, 1, v.rows, cluster), cluster.dim()
 			}
 		}
 		l, err := m.launchClusters(family, v.name, m.rows, given, threads, sharedOf(&v, &t), grid)

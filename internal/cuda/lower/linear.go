@@ -215,6 +215,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
 	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
 	if !float8 {
+		chosen.shares = sharesCopies(t.Format)
 		chosen.product, chosen.tabled = productOf(s, c.Layout.lim)
 	}
 	var by []Launch
@@ -229,20 +230,20 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		if !c.Hopper {
 			cluster = 0
 		}
-		grid := func(sh *Shape) (driver.Dim3, int) {
+		grid := func(sh *Shape) (driver.Dim3, driver.Dim3) {
 			if v.rows == 1 && cluster == 0 {
-				return driver.Dim3{X: blocks, Y: 1}, 0
+				return driver.Dim3{X: blocks, Y: 1}, driver.Dim3{}
 			}
-			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, cluster
+			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{X: cluster}
 		}
 		switch v.kind {
 		case ofSeveral:
 			family = weights.SeveralFamily(t.Format)
 		case ofWide:
 			threads, family = wideThreads, wide
-			grid = func(sh *Shape) (driver.Dim3, int) {
+			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				_, cluster, _ := chosen.choose(sh.Size(rows))
-				return c.wideGrid(&t, chosen.jobs(&v, sh.Size(rows)), v.rows, cluster), cluster
+				return c.wideGrid(&t, chosen.units, chosen.parts(&v, sh.Size(rows)), v.rows, cluster), cluster.dim()
 			}
 		}
 		l, err := c.launchClusters(family, v.name, rows, given, threads, shared, grid)

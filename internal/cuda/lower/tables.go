@@ -130,7 +130,8 @@ func (f *TableFile) check() error {
 }
 
 func (t *ProductTimes) check() error {
-	if d, err := tensor.ParseDType(t.Format); err != nil || !d.Weight() {
+	format, err := tensor.ParseDType(t.Format)
+	if err != nil || !format.Weight() {
 		return fmt.Errorf("format is %q, which is no format of weights", t.Format)
 	}
 	if t.Rows < 1 || t.Rows > math.MaxInt32 {
@@ -147,7 +148,7 @@ func (t *ProductTimes) check() error {
 			return fmt.Errorf("%sinput is %d; want a power of two that is more than %d, and at most %d", at, c.Input, last, maxInput)
 		}
 		last = c.Input
-		if err := c.check(t.Gated, c.Input); err != nil {
+		if err := c.check(format, t.Gated, c.Input); err != nil {
 			return fmt.Errorf("%s%w", at, err)
 		}
 		if c.Time < 0 || c.Estimated < 0 {
@@ -158,7 +159,7 @@ func (t *ProductTimes) check() error {
 }
 
 // check returns an error unless c is possible for a product of that many input rows.
-func (c *Choice) check(gated bool, input int) error {
+func (c *Choice) check(format tensor.DType, gated bool, input int) error {
 	var names []string
 	for _, v := range slices.Concat(variantsOf(true, gated), variantsOf(false, gated)) {
 		if v.kind == ofRow && input > 1 {
@@ -168,8 +169,8 @@ func (c *Choice) check(gated bool, input int) error {
 			names = append(names, v.name)
 			continue
 		}
-		if sizes := v.clusters(); !slices.Contains(sizes, c.Cluster) {
-			return fmt.Errorf("cluster is %d; the kernel %s has %v", c.Cluster, v.name, sizes)
+		if sizes := v.clusters(format); !slices.Contains(sizes, c.Cluster) {
+			return fmt.Errorf("cluster is %v; the kernel %s has %v", c.Cluster, v.name, sizes)
 		}
 		return nil
 	}

@@ -22,8 +22,8 @@ func digest() (string, error) { return testDigest, nil }
 func someTable() *TableFile {
 	f := &TableFile{Device: testDevice, Kernels: testDigest, Date: "2026-11-27"}
 	f.Add([]ProductTimes{
-		NewProductTimes(Product{Format: tensor.Q6_K, Rows: 4096, Cols: 14336}, []ChoiceTime{{1, Choice{"linear_1", 0}, 10.25, 10.25}, {8, Choice{"wide_16", 8}, 12, 14}}),
-		NewProductTimes(Product{Format: tensor.Q4_K, Gated: true, Rows: 14336, Cols: 4096}, []ChoiceTime{{512, Choice{"wide_gated_128", 1}, 200, 210}}),
+		NewProductTimes(Product{Format: tensor.Q6_K, Rows: 4096, Cols: 14336}, []ChoiceTime{{1, Choice{Kernel: "linear_1"}, 10.25, 10.25}, {8, Choice{"wide_16", Cluster{8, 1}}, 12, 14}}),
+		NewProductTimes(Product{Format: tensor.Q4_K, Gated: true, Rows: 14336, Cols: 4096}, []ChoiceTime{{512, Choice{"wide_gated_128", Cluster{1, 1}}, 200, 210}}),
 	})
 	return f
 }
@@ -40,14 +40,14 @@ func TestTableText(t *testing.T) {
 		t.Errorf("%s\nis read as %+v, %v, want %+v", text, got, err, want)
 	}
 	choices := Table{
-		{Product{tensor.Q6_K, false, 4096, 14336}, 1}:  {"linear_1", 0},
-		{Product{tensor.Q6_K, false, 4096, 14336}, 8}:  {"wide_16", 8},
-		{Product{tensor.Q4_K, true, 14336, 4096}, 512}: {"wide_gated_128", 1},
+		{Product{tensor.Q6_K, false, 4096, 14336}, 1}:  {Kernel: "linear_1"},
+		{Product{tensor.Q6_K, false, 4096, 14336}, 8}:  {"wide_16", Cluster{8, 1}},
+		{Product{tensor.Q4_K, true, 14336, 4096}, 512}: {"wide_gated_128", Cluster{1, 1}},
 	}
 	if !reflect.DeepEqual(got.Table(), choices) {
 		t.Errorf("the choices are %v, want %v", got.Table(), choices)
 	}
-	const line = `      {"input":8,"kernel":"wide_16","cluster":8,"us":12,"estimated_us":14}`
+	const line = `      {"input":8,"kernel":"wide_16","cluster":"8x1","us":12,"estimated_us":14}`
 	if !strings.Contains(string(text), "\n"+line+"\n") {
 		t.Errorf("no line %s in\n%s", line, text)
 	}
@@ -61,8 +61,8 @@ func TestTableText(t *testing.T) {
 func TestTableAdd(t *testing.T) {
 	f := someTable()
 	p := Product{Format: tensor.Q6_K, Rows: 4096, Cols: 14336}
-	f.Add([]ProductTimes{NewProductTimes(p, []ChoiceTime{{2, Choice{"linear_8", 0}, 3, 3}})})
-	want := Table{{p, 2}: {"linear_8", 0}, {Product{tensor.Q4_K, true, 14336, 4096}, 512}: {"wide_gated_128", 1}}
+	f.Add([]ProductTimes{NewProductTimes(p, []ChoiceTime{{2, Choice{Kernel: "linear_8"}, 3, 3}})})
+	want := Table{{p, 2}: {Kernel: "linear_8"}, {Product{tensor.Q4_K, true, 14336, 4096}, 512}: {"wide_gated_128", Cluster{1, 1}}}
 	if got := f.Table(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -94,10 +94,11 @@ func TestWrongTables(t *testing.T) {
 		{"wide_16", "wide_gated_16", `products[1].choices[1].kernel is "wide_gated_16"`},
 		{"wide_gated_128", "wide_128", `products[0].choices[0].kernel is "wide_128"`},
 		{"wide_16", "attend", `products[1].choices[1].kernel is "attend"`},
-		{`"cluster":8`, `"cluster":3`, "products[1].choices[1].cluster is 3; the kernel wide_16 has [1 2 4 8]"},
-		{`"cluster":8`, `"cluster":16`, "products[1].choices[1].cluster is 16"},
-		{`,"cluster":8`, ``, "products[1].choices[1].cluster is 0"},
-		{`"kernel":"linear_1"`, `"kernel":"linear_1","cluster":2`, "products[1].choices[0].cluster is 2"},
+		{`"cluster":"8x1"`, `"cluster":"3x1"`, "products[1].choices[1].cluster is 3x1; the kernel wide_16 has [1x1 2x1 4x1 8x1]"},
+		{`"cluster":"8x1"`, `"cluster":"16x1"`, "products[1].choices[1].cluster is 16x1"},
+		{`"cluster":"8x1"`, `"cluster":"8"`, `cluster is "8"; it must be two numbers of blocks`},
+		{`,"cluster":"8x1"`, ``, "products[1].choices[1].cluster is 0x0"},
+		{`"kernel":"linear_1"`, `"kernel":"linear_1","cluster":"2x1"`, "products[1].choices[0].cluster is 2x1"},
 		{`"us":12,`, `"us":-1,`, "products[1].choices[1].us is -1"},
 		{`"format":"Q6_K","rows":4096,"cols":14336`, `"format":"Q4_K","gated":true,"rows":14336,"cols":4096`, `products[1].choices[0].kernel`},
 		{"]\n}\n", "]\n}\n{}", "text after the object"},
@@ -253,8 +254,8 @@ func TestCandidates(t *testing.T) {
 		input         int
 		want          string
 	}{
-		{true, false, 1, "[linear_1 linear_8 wide_16 cluster 1 wide_16 cluster 2 wide_16 cluster 4 wide_16 cluster 8]"},
-		{true, true, 2048, "[wide_gated_64 cluster 1 wide_gated_64 cluster 2 wide_gated_64 cluster 4 wide_gated_64 cluster 8 wide_gated_128 cluster 1 wide_gated_128 cluster 2 wide_gated_128 cluster 4 wide_gated_128 cluster 8]"},
+		{true, false, 1, "[linear_1 linear_8 wide_16 cluster 1x1 wide_16 cluster 2x1 wide_16 cluster 4x1 wide_16 cluster 8x1]"},
+		{true, true, 2048, "[wide_gated_64 cluster 1x1 wide_gated_64 cluster 2x1 wide_gated_64 cluster 4x1 wide_gated_64 cluster 8x1 wide_gated_128 cluster 1x1 wide_gated_128 cluster 2x1 wide_gated_128 cluster 4x1 wide_gated_128 cluster 8x1]"},
 		{false, false, 1, "[linear_1 linear_8 linear_16]"},
 		{false, false, 64, "[linear_8 linear_16 linear_32]"},
 		{false, true, 2, "[gated_8 gated_16]"},
@@ -263,7 +264,7 @@ func TestCandidates(t *testing.T) {
 		all := Candidates(test.hopper, Case{Product{Gated: test.gated}, test.input})
 		for _, c := range all {
 			texts = append(texts, c.String())
-			if err := c.check(test.gated, test.input); err != nil {
+			if err := c.check(tensor.Q4_K, test.gated, test.input); err != nil {
 				t.Errorf("%v cannot be in a table: %v", c, err)
 			}
 		}

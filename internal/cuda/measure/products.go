@@ -99,7 +99,7 @@ func (b *bench) Begin(ctx context.Context, p lower.Product, most int) (err error
 			of := lower.Compiler{
 				Layout: layout, Weights: placed, Room: room, Kernel: b.g.Function, Table: b.table, Hopper: b.g.Hopper(), Early: b.g.Early(),
 				WeightsAt: b.weights + driver.DevicePtr(i*apart), ScratchAt: b.scratch, Step: room.Addresses(b.scratch, nil),
-				Multiprocessors: b.g.Info.Multiprocessors, SharedPerBlock: b.g.Info.SharedPerBlock, Shared: b.g.Shared,
+				Multiprocessors: b.g.Info.Multiprocessors, Clusters: b.g.Clusters, SharedPerBlock: b.g.Info.SharedPerBlock, Shared: b.g.Shared,
 			}
 			b.compiler = &of
 			_, stages, err := of.Compile()

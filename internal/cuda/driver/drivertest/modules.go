@@ -231,6 +231,19 @@ func (s *slot) addModules() {
 			return driver.Success
 		})
 	})
+	s.add("cuOccupancyMaxActiveClusters", func(out *int32, h uintptr, config *launchConfig) uintptr {
+		return ofFunction("cuOccupancyMaxActiveClusters", h, func(*function) driver.Code {
+			size, blocks := config.attributes[0].value, int32(1)
+			if config.count != 1 || config.attributes[0].id != 4 || size[0] == 0 {
+				return driver.InvalidValue
+			}
+			if config.shared <= sharedLimit/2 {
+				blocks = 2
+			}
+			*out = blocks * attributes[16] / int32(size[0]*size[1]*size[2])
+			return driver.Success
+		})
+	})
 	s.add("cuLaunchKernel", func(k uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream, _ uintptr, extra *launchExtra) uintptr {
 		return s.callInContext("cuLaunchKernel", func(f *Fake, _ int) driver.Code {
 			return f.launch(k, launchConfig{grid: [3]uint32{gx, gy, gz}, block: [3]uint32{bx, by, bz}, shared: shared, stream: stream, attributes: &[4]launchAttribute{}}, extra)
