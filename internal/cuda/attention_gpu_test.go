@@ -93,7 +93,7 @@ func attentionBits(t *testing.T, b *Backend) {
 				s.fed = 0
 				sameLogits(t, name("a prompt of", n), r.feed(portion{s, n, plan.WantLogits}), want[n-1:n])
 			}
-			for _, chunk := range []int{3, 50, 256, 301} {
+			for _, chunk := range []int{2, 3, 8, 50, 256, 301} {
 				for s.fed = 0; s.fed+chunk <= length; {
 					sameLogits(t, name("in pieces of", chunk), r.feed(portion{s, chunk, plan.WantLogits}), want[s.fed-1:s.fed])
 				}
@@ -111,6 +111,17 @@ func attentionBits(t *testing.T, b *Backend) {
 					if others[1].fed+30 > length {
 						break
 					}
+				}
+			}
+			for _, n := range []int{1, 2, 5, 8} { // no sequence has more than eight tokens
+				s.fed = 0
+				for _, o := range others {
+					o.fed = 0
+				}
+				r.feed(portion{others[0], 290, 0}, portion{others[2], 7, 0})
+				for s.fed+n <= length && others[1].fed+6 <= length {
+					got := r.feed(portion{others[1], 6, 0}, portion{s, n, plan.WantLogits}, portion{others[2], 1, 0})
+					sameLogits(t, name("beside others in small pieces of", n), got[1:2], want[s.fed-1:s.fed])
 				}
 			}
 			decodesAmongMany(r, s, want, name)
@@ -228,20 +239,24 @@ func TestGPUAttentionSteps(t *testing.T) {
 						r.feed(portion{o.text, min(2048, past-o.fed), 0})
 					}
 				}
-				for _, seqs := range []int{1, 2, 4, 8, 16, 64} {
+				for _, size := range []profileSize{{1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {16, 1}, {16, 4}, {64, 1}, {64, 4}, {64, 8}} {
+					if past+size.tokens > context {
+						continue
+					}
 					var took []time.Duration
 					for range 15 {
-						for i := range seqs {
-							all[i].fed = past
+						portions := slices.Clone(all[:size.seqs])
+						for i := range portions {
+							portions[i].fed, portions[i].n = past, size.tokens
 						}
-						x := r.batch(all[:seqs]...)
+						x := r.batch(portions...)
 						x.Timed = true
 						s := r.submit(x)
 						took = append(took, r.wait(s).Times.Total)
 						s.Release()
 					}
 					slices.Sort(took)
-					fmt.Printf("step %v %3d: %2d x 1 after %4d: %8.2f us a layer\n", cache, headDim, seqs, past, float64(took[len(took)/2])/1e3/layers)
+					fmt.Printf("step %v %3d: %2d x %d after %4d: %8.2f us a layer\n", cache, headDim, size.seqs, size.tokens, past, float64(took[len(took)/2])/1e3/layers)
 				}
 			}
 			if err := r.x.Close(); err != nil {

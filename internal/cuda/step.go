@@ -251,7 +251,10 @@ func (s *step) fill() {
 		}
 	}
 	copy(at(r.Positions), b.Positions)
-	copy(at(r.Starts), b.Start)
+	starts := at(r.Starts)[:lower.Power(b.Seqs())+1]
+	for i := copy(starts, b.Start); i < len(starts); i++ {
+		starts[i] = int32(len(b.Tokens)) // no sequence
+	}
 	for i, n := range e.p.Axes {
 		if n == 0 {
 			continue

@@ -40,7 +40,7 @@ template <class C> INLINE void attendEight(const AttentionArgs &a) {
       syncBlock();
       const int begin = segment * segmentTokens + warp * runTokens;
       Run<C, 0> run{};
-      run.find(source, begin, maxOf(first - begin, 0), minOf(last + 1 - begin, runTokens), -1, nullptr, nullptr);
+      run.find(source, begin, maxOf(first - begin, 0), minOf(last + 1 - begin, runTokens), runTokens, nullptr, nullptr);
       Scores x{};
       Weights weight{};
       Values value[E::dim / 64] = {};

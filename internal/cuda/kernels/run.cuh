@@ -177,20 +177,22 @@ template <class C, int D> struct Run {
     }
   }
 
-  // putKey and putValue replace a position by the copy of a head.
-  METHOD void putKey(int position, const Copy<C> &copy) {
+  // putKeys and putValues replace n positions, from position on, by copies of a head.
+  METHOD void putKeys(int position, int n, const Copy<C> *copies) {
     UNROLL for (int i = 0; i < 4; i++) {
-      if (keyPosition(i) != position) continue;
+      if (u32(keyPosition(i) - position) >= u32(n)) continue;
+      const Copy<C> &copy = copies[n == 1 ? 0 : keyPosition(i) - position];
       UNROLL for (int k = 0; k < steps; k++) key[i][k].copy(copy.numbers + (16 * k + tidX() % 4 * 4) * C::bytes);
       if constexpr (scales) {
         UNROLL for (int b = 0; b < keyScales; b++) keyScale[i][b] = copy.scales[b];
       }
     }
   }
-  METHOD void putValue(int position, const Copy<C> &copy) {
+  METHOD void putValues(int position, int n, const Copy<C> *copies) {
     const int g = tidX() % 32 / 4;
     UNROLL for (int i = 0; i < 8; i++) {
-      if (valuePosition(i) != position) continue;
+      if (u32(valuePosition(i) - position) >= u32(n)) continue;
+      const Copy<C> &copy = copies[n == 1 ? 0 : valuePosition(i) - position];
       UNROLL for (int b = 0; b < blocks; b++) {
         value[i][b].copy(copy.numbers + (64 * b + 8 * g) * C::bytes);
         if (scales && b < valueScales) valueScale[i][b] = copy.scales[scaleOf<C>(64 * b) + scaleOf<C>(8 * g)];
@@ -223,21 +225,21 @@ template <class C, int D> struct Run {
 
 // --- Heads of any length
 
-// A Run of any head length loads positions lo to hi-1 when they are needed. If copied is not -1,
-// that position comes from newKey and newValue.
+// A Run of any head length loads positions lo to hi-1 when they are needed. Those from copied on
+// come from the copies newKeys and newValues.
 template <class C> struct Run<C, 0> {
-  const Copy<C> *newKey, *newValue;
+  const Copy<C> *newKeys, *newValues;
   int page, at, lo, hi, copied;
 
-  METHOD void find(const Source &s, int begin, int from, int to, int position, const Copy<C> *key, const Copy<C> *value) {
-    lo = from, hi = to, copied = position, newKey = key, newValue = value;
+  METHOD void find(const Source &s, int begin, int from, int to, int position, const Copy<C> *keys, const Copy<C> *values) {
+    lo = from, hi = to, copied = position, newKeys = keys, newValues = values;
     if (lo >= hi) return;
     const int mine = begin + minOf(maxOf(tidX() % 32, lo), hi - 1), number = mine / s.pool.pageTokens;
     page = s.table.pages[s.shift + number], at = mine - number * s.pool.pageTokens;
   }
   METHOD Row row(const Source &s, int i, bool key) const {
     const Slot found{int(shuffleFrom(u32(page), i)) * s.pool.apart, int(shuffleFrom(u32(at), i))};
-    if (i == copied) return rowOf(key ? *newKey : *newValue, s.pool.dim);
+    if (i >= copied) return rowOf((key ? newKeys : newValues)[i - copied], s.pool.dim);
     return rowOf<C>(s.pool, found, key, s.head);
   }
   METHOD bool seen(int i) const { return i >= lo && i < hi; }

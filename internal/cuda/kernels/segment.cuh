@@ -48,8 +48,9 @@ struct AttentionArgs {
   s32 *tickets;      // [T][groups], 0 before and after the kernel
   s32 split;         // 1: several blocks share the segments of a token; 0: one block has them all
   s32 maxSegments;   // in partial; a token that sees more segments gets a single block
-  // query heads of a KV head that one block of a decode step computes, at most 8
-  s32 together;
+  // query heads of a KV head, and tokens of a sequence, that one block of a decode step computes;
+  // their product is at most 8
+  s32 together, tokens;
 };
 
 constexpr int runTokens = 32;
@@ -115,11 +116,12 @@ INLINE void join(Part &all, const Part &next) {
 // joinNumbers joins the parts of n segments that blocks have written, as join does, and sets value
 // to the results. Number k of a thread is number at[k] of row row[k], below rows; a thread without
 // a number k has a row[k] that is not below rows. A segment in partial has room for as many rows as
-// each says. All numbers of a row share the factors of a segment: warp r computes those of row r,
-// for 32 segments at a time, in its own part of slot; by is the size of a part.
+// each says. Row r has sink r%heads. All numbers of a row share the factors of a segment: warp r
+// computes those of row r, for 32 segments at a time, in its own part of slot; by is the size of a
+// part.
 template <int N>
-INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[N], const float *partial, int n, const float *sinks, int rows, int each,
-                        int dim, float *slot, int by) {
+INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[N], const float *partial, int n, const float *sinks, int heads,
+                        int rows, int each, int dim, float *slot, int by) {
   constexpr int depth = 4; // segments loaded at a time
   const int warp = tidX() / 32, lane = tidX() % 32;
   const s64 apart = s64(each) * (dim + 2);
@@ -136,7 +138,7 @@ INLINE void joinNumbers(float (&value)[N], const int (&row)[N], const int (&at)[
     }
   };
   ask(0);
-  float before = mine && sinks ? sinks[warp] * log2e : -infinity;
+  float before = mine && sinks ? sinks[warp % heads] * log2e : -infinity;
   for (int from = 0; from < n; from += 32) {
     const int some = minOf(32, n - from);
     if (mine) {
@@ -197,7 +199,7 @@ INLINE void joinApart(float (&value)[N], const float *partial, int n, const floa
     const int e = tidX() + k * blockThreads;
     row[k] = e / dim, at[k] = e - row[k] * dim;
   }
-  joinNumbers(value, row, at, partial, n, sinks, heads, H, dim, slot[0], S);
+  joinNumbers(value, row, at, partial, n, sinks, runs, heads, H, dim, slot[0], S);
 }
 
 // drawsLast returns whether this block is the last one to draw this ticket; blocks is the number of

@@ -81,7 +81,7 @@ func listedRows(a *plan.AttentionAttr, sh *Shape) int {
 func anySegments(a *plan.AttentionAttr, sh *Shape) int {
 	segments := (listedRows(a, sh) + contextSegment - 1) / contextSegment
 	if a.Top == 0 || a.Rate > 0 {
-		segments += windowSegments(sh, max(a.Window, a.Chunk))
+		segments += windowSegments(sh, max(a.Window, a.Chunk), 1)
 	}
 	return segments
 }

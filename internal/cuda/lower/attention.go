@@ -23,6 +23,9 @@ const blockHeads = 8
 // share. Beyond that, one block processes a whole token.
 const splitPartials = 1024
 
+// decodeTokens is the most tokens of a sequence in a step that decodes; see kernels/decode.cuh.
+const decodeTokens = 8
+
 // decodeBlocks is the number of blocks of a decoding step that fit on the GPU at a time. With fewer
 // blocks, each can serve fewer heads.
 const decodeBlocks = 128
@@ -66,7 +69,7 @@ type attentionArgs struct {
 	out                         device.Forms
 	partial, tickets            driver.DevicePtr
 	split, maxSegments          int32
-	together, _                 int32
+	together, tokens            int32
 }
 
 func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
@@ -188,9 +191,13 @@ func (c *Compiler) attentionBy(headDim int) attentionBy {
 	return by
 }
 
-// decodes reports whether one kernel does both rotation and attention.
+// decodes reports whether one kernel does both rotation and attention: no sequence has more than
+// decodeTokens tokens, or with a float32 cache more than one.
 func (by attentionBy) decodes(sh *Shape) bool {
-	return sh.single && (!by.floats || sh.Tokens*sh.segments <= splitPartials)
+	if by.floats {
+		return sh.each == 1 && sh.Tokens*sh.segments <= splitPartials
+	}
+	return sh.each > 0
 }
 
 // prefixes reports whether a step attends to prefixes before it decodes.
@@ -325,9 +332,12 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 		return c.decodeFloats(by, a)
 	}
 	family := "decode_" + by.cache + "_" + by.heads
-	names := []string{"decode_many"}
-	if by.headDim > 0 {
-		names = append(names, "decode_4", "decode_8")
+	var names []string // those for one token of each sequence, then those for several
+	for _, kind := range []string{"decode", "several"} {
+		names = append(names, kind+"_many")
+		if by.headDim > 0 {
+			names = append(names, kind+"_4", kind+"_8")
+		}
 	}
 	var functions []*driver.Function
 	for _, name := range names {
@@ -346,7 +356,8 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 		if !by.decodes(sh) {
 			return ""
 		}
-		return family + " " + names[c.divide(by, &a.attention, sh).kernel]
+		d := c.divide(by, &a.attention, sh)
+		return family + " " + names[d.index(sh, len(names))]
 	}, begin: func(st *driver.Stream, sh *Shape) error {
 		d, args := c.divide(by, &a.attention, sh), a
 		if by.prefixes(sh) {
@@ -355,40 +366,55 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 				args.folded = 1
 			}
 		}
-		args.attention.split, args.attention.together, args.attention.maxSegments = 1, int32(d.together), int32(d.parts)
-		return functions[d.kernel].Launch(st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(args))
+		args.attention.split, args.attention.together, args.attention.tokens, args.attention.maxSegments = 1, int32(d.together), int32(d.tokens), int32(d.parts)
+		return functions[d.index(sh, len(functions))].Launch(st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(args))
 	}}, nil
 }
 
 // A division is how the blocks of a decode step divide its work.
 type division struct {
-	kernel   int // 0: decode_many, otherwise one with a block for each segment
+	kernel   int // 0: one for any number of segments, otherwise one with a block for each segment
 	together int // heads of a block
+	tokens   int // of a sequence, of a block
 	grid     driver.Dim3
 	parts    int  // of a token: room for parts of segments that pass through memory
 	folded   bool // what a token attends to of its prefix is one part
 }
 
+// index returns the index of the kernel among n, of which the second half is for several tokens of a
+// sequence.
+func (d *division) index(sh *Shape, n int) int {
+	if sh.each == 1 {
+		return d.kernel
+	}
+	return n/2 + d.kernel
+}
+
 // divide returns how a decode step of shape sh divides attention a. Fewer heads of a block are faster
-// as long as there are few blocks. Parts are bounded by splitPartials: if a token and its prefix have
+// as long as there are few blocks, and so are fewer tokens. Parts are bounded by splitPartials: if a token and its prefix have
 // too many segments, the prefix is one part; if a token has too many, it has one block.
 func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division {
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads
-	segments, kept := windowSegments(sh, int(a.window)), 0
-	d := division{together: 1}
+	segments, kept := windowSegments(sh, int(a.window), sh.each), 0
+	d := division{together: 1, tokens: 1}
 	if by.prefixes(sh) {
 		segments, kept = sh.own, sh.prefix
 		if d.folded = sh.Tokens*(kept+segments) > splitPartials; d.folded {
 			kept = 1
 		}
 	}
-	for ; d.together < min(share, blockHeads); d.together *= 2 {
-		if kvHeads*((share+d.together-1)/d.together)*sh.Tokens*segments <= c.Multiprocessors/fewBlocks {
+	groups := func() int { return kvHeads * ((share + d.together - 1) / d.together) * (sh.each / d.tokens) }
+	for groups()*sh.seqs*segments > c.Multiprocessors/fewBlocks {
+		if d.together < min(share, blockHeads) {
+			d.together *= 2
+		} else if d.tokens < sh.each && 2*d.tokens*d.together <= blockHeads {
+			d.tokens *= 2
+		} else {
 			break
 		}
 	}
-	d.grid = driver.Dim3{Y: kvHeads * ((share + d.together - 1) / d.together), Z: sh.Tokens}
+	d.grid = driver.Dim3{Y: groups(), Z: sh.seqs}
 	d.grid.X = min(segments, max(1, decodeBlocksEach*c.Multiprocessors/(d.grid.Y*d.grid.Z)))
 	if d.parts = kept + segments; sh.Tokens*d.parts > splitPartials {
 		d.grid.X, d.parts = 1, kept
@@ -396,7 +422,7 @@ func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division 
 	switch {
 	case by.headDim == 0 || d.grid.X < segments:
 		d.kernel = 0
-	case d.together <= 4:
+	case d.together*d.tokens <= 4:
 		d.kernel = 1
 	default:
 		d.kernel = 2
@@ -411,13 +437,13 @@ const fewBlocks = 3
 // processes more than one segment.
 const decodeBlocksEach = 2
 
-// windowSegments returns the maximum number of segments that a token attends to. A window may begin
-// anywhere in a segment.
-func windowSegments(sh *Shape, window int) int {
+// windowSegments returns the maximum number of segments that so many tokens of a sequence attend to.
+// A window may begin anywhere in a segment.
+func windowSegments(sh *Shape, window, tokens int) int {
 	if window == 0 {
 		return sh.segments
 	}
-	return min(sh.segments, (window+2*contextSegment-2)/contextSegment)
+	return min(sh.segments, (window+tokens-1+2*contextSegment-2)/contextSegment)
 }
 
 func (c *Compiler) decodeFloats(by attentionBy, a *decodeArgs) (Launch, error) {
@@ -439,7 +465,7 @@ func (c *Compiler) decodeFloats(by attentionBy, a *decodeArgs) (Launch, error) {
 	}
 	// which returns the kernel and the number of blocks.
 	which := func(sh *Shape) (i int, grid driver.Dim3) {
-		grid = driver.Dim3{X: windowSegments(sh, int(a.attention.window)), Z: sh.Tokens}
+		grid = driver.Dim3{X: windowSegments(sh, int(a.attention.window), 1), Z: sh.Tokens}
 		for i = range functions {
 			if grid.Y = kvHeads * ((share + variants[i] - 1) / variants[i]); grid.X*grid.Y*grid.Z <= decodeBlocks {
 				break

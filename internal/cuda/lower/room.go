@@ -65,7 +65,7 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	}
 	r.Counts = take(16)
 	r.Tokens, r.From, r.Positions, r.Sequence = take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens)
-	r.Starts, r.Rows = take(4*(l.Seqs+1)), take(4*l.Rows)
+	r.Starts, r.Rows = take(4*(Power(l.Seqs)+1)), take(4*l.Rows)
 	for i, n := range p.Axes {
 		if n > 0 {
 			r.Axes[i] = take(4 * l.Tokens)

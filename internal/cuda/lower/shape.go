@@ -17,7 +17,9 @@ type Shape struct {
 	Rows     int // a power of two, or 0
 	segments int // of the longest context, a power of two
 
-	single bool // every sequence has one token, as in decoding
+	// In a step that decodes, otherwise 0: a power of two that no sequence has more tokens than, and
+	// one that the step has no more sequences than.
+	each, seqs int
 
 	// In a decode step with prefixes, powers of two; otherwise 0.
 	prefix int // segments of the longest prefix
@@ -33,14 +35,19 @@ type SamplingShape struct {
 // ShapeOf returns the shape of the graph that runs b, whose prefixes are x.
 func ShapeOf(b *plan.Batch, x *PrefixSet) Shape {
 	s := Shape{
-		Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs(),
+		Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1,
 		prefix: Power(x.longest), own: Power(x.own),
 	}
+	each := 0
 	for q := range b.Seqs() {
 		last := int(b.Positions[b.Start[q+1]-1])
 		s.segments = max(s.segments, last/contextSegment+1)
+		each = max(each, int(b.Start[q+1]-b.Start[q]))
 	}
 	s.segments = Power(s.segments)
+	if each <= decodeTokens {
+		s.each, s.seqs = Power(each), Power(b.Seqs())
+	}
 	return s
 }
 

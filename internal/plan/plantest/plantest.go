@@ -74,6 +74,7 @@ var suite = []suiteTest{
 	{"Whole", whole},
 	{"SameBits", sameBits},
 	{"Prefixes", prefixes},
+	{"Several", several},
 	{"States", states},
 	{"HostMemory", hostMemory},
 	{"Sampling", sampling},

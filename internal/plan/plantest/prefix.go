@@ -103,6 +103,90 @@ func fillPage(page []byte, rng *rand.Rand) {
 	}
 }
 
+// A pageFiller runs steps of sequences whose pages have random keys and values, in place of those of
+// tokens before. The program has one group of states.
+type pageFiller struct {
+	exe        plan.Executable
+	group      plan.Group
+	pageTokens int
+	rng        *rand.Rand
+	free       []int
+	size       int            // of a page, in bytes
+	fill       []plan.StateOp // for the next step
+}
+
+func newPageFiller(t *testing.T, exe plan.Executable, p *plan.Program, lim *plan.Limits, seed uint64) *pageFiller {
+	t.Helper()
+	size, err := lim.PageBytes(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := newRand(seed)
+	return &pageFiller{exe: exe, group: p.Groups[0], pageTokens: lim.PageTokens, rng: rng, free: rng.Perm(lim.Pages[0]), size: size}
+}
+
+// content returns the content of a page, in host memory.
+func (f *pageFiller) content(t *testing.T) []byte {
+	t.Helper()
+	host, err := f.exe.AllocHost(f.size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillPage(host, f.rng)
+	return host
+}
+
+// take returns a page that has the content of host from the next step on.
+func (f *pageFiller) take(host []byte) int32 {
+	page := int32(f.free[0])
+	f.free = f.free[1:]
+	f.fill = append(f.fill, plan.StateOp{Kind: plan.RestorePage, Page: page, Host: host})
+	return page
+}
+
+// A portion is the tokens of a sequence in a step, from a position on, and all its pages.
+type portion struct {
+	position int
+	tokens   []int32
+	pages    []int32
+}
+
+// run runs a step and returns the logits of all tokens.
+func (f *pageFiller) run(t *testing.T, all ...portion) [][]float32 {
+	t.Helper()
+	x := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, 1), States: f.fill}
+	x.Tables[0].Reset()
+	f.fill = nil
+	for _, o := range all {
+		for i, id := range o.tokens {
+			x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens)), Want: plan.WantLogits})
+			x.Tokens, x.Positions = append(x.Tokens, id), append(x.Positions, int32(o.position+i))
+		}
+		x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, 1)
+		first, end := f.group.FirstVisible(o.position)/f.pageTokens, (o.position+len(o.tokens)-1)/f.pageTokens+1
+		x.Tables[0].Add(first, o.pages[first:end]...)
+	}
+	s, err := f.exe.Submit(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	res, err := s.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range res.Err {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var logits [][]float32
+	for _, row := range res.Logits {
+		logits = append(logits, slices.Clone(row))
+	}
+	return logits
+}
+
 func prefixesOf(t *testing.T, b plan.Backend, a plan.AttentionAttr, sinks bool, cache tensor.DType, pageTokens int, all []sharers) {
 	const steps = 2
 	p := normedAttention(t, a, sinks)
@@ -120,27 +204,7 @@ func prefixesOf(t *testing.T, b plan.Backend, a plan.AttentionAttr, sinks bool, 
 	}
 	defer func() { _ = exe.Close() }()
 
-	rng := newRand(uint64(seqs))
-	free := rng.Perm(pages)
-	size, err := lim.PageBytes(p, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var fill []plan.StateOp
-	take := func(host []byte) int32 {
-		page := int32(free[0])
-		free = free[1:]
-		fill = append(fill, plan.StateOp{Kind: plan.RestorePage, Page: page, Host: host})
-		return page
-	}
-	content := func() []byte {
-		host, err := exe.AllocHost(size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fillPage(host, rng)
-		return host
-	}
+	f := newPageFiller(t, exe, p, &lim, uint64(seqs))
 	// A sequence's pages, those that it has in common with others and its own, and copies of all.
 	type sequence struct {
 		position       int
@@ -151,58 +215,33 @@ func prefixesOf(t *testing.T, b plan.Backend, a plan.AttentionAttr, sinks bool, 
 		var hosts [][]byte
 		var common []int32
 		for range s.tokens / pageTokens {
-			hosts = append(hosts, content())
-			common = append(common, take(hosts[len(hosts)-1]))
+			hosts = append(hosts, f.content(t))
+			common = append(common, f.take(hosts[len(hosts)-1]))
 		}
 		for _, position := range s.positions {
 			q := sequence{position: position, shared: slices.Clone(common)}
 			for i := range pagesOf(position) {
 				if i < len(common) {
-					q.copied = append(q.copied, take(hosts[i]))
+					q.copied = append(q.copied, f.take(hosts[i]))
 					continue
 				}
-				host := content()
-				q.shared, q.copied = append(q.shared, take(host)), append(q.copied, take(host))
+				host := f.content(t)
+				q.shared, q.copied = append(q.shared, f.take(host)), append(q.copied, f.take(host))
 			}
 			list = append(list, q)
 		}
 	}
-	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	f.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 
 	// run decodes a token of sequences from to end-1 and returns their logits.
 	run := func(from, end, step int, tables func(q *sequence) []int32) [][]float32 {
 		t.Helper()
-		x := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, 1), States: fill}
-		x.Tables[0].Reset()
-		fill = nil
+		var all []portion
 		for i := from; i < end; i++ {
 			q := &list[i]
-			x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens)), Want: plan.WantLogits})
-			x.Tokens = append(x.Tokens, int32((i*7+step)%modelVocab))
-			x.Positions = append(x.Positions, int32(q.position+step))
-			x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, 1)
-			first := p.Groups[0].FirstVisible(q.position+step) / pageTokens
-			x.Tables[0].Add(first, tables(q)[first:]...)
+			all = append(all, portion{q.position + step, []int32{int32((i*7 + step) % modelVocab)}, tables(q)})
 		}
-		s, err := exe.Submit(x)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Release()
-		res, err := s.Wait(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, err := range res.Err {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		var logits [][]float32
-		for _, row := range res.Logits {
-			logits = append(logits, slices.Clone(row))
-		}
-		return logits
+		return f.run(t, all...)
 	}
 	shared, copied := func(q *sequence) []int32 { return q.shared }, func(q *sequence) []int32 { return q.copied }
 	for step := range steps {

@@ -60,6 +60,9 @@ var heads = []struct {
 	blocks []int
 }{{"64", 64, []int{1, 2, 4}}, {"128", 128, []int{1, 2, 4}}, {"any", 0, []int{1, 4}}}
 
+// decodes are the kinds of decode kernels: their names, and the most tokens of a sequence.
+var decodes = []struct{ name, most string }{{"decode", "1"}, {"several", "decodeTokens"}}
+
 // families returns all families: one for each .cu file, and those of formats and caches.
 func families() ([]family, error) {
 	files, err := filepath.Glob("*.cu")
@@ -93,10 +96,16 @@ func families() ([]family, error) {
 		all = append(all, family{name: "decode_f32_" + h.name, source: source})
 		for _, c := range caches {
 			attention := fmt.Sprintf("ATTENTION(attend, %s, %d)\n", c.format, h.length)
-			decode := fmt.Sprintf("DECODE_MANY(decode_many, %s, %d)\n", c.format, h.length)
-			if h.length > 0 {
-				decode += fmt.Sprintf("DECODE_ONE(decode_4, %[1]s, %[2]d, 4)\nDECODE_ONE(decode_8, %[1]s, %[2]d, 8)\n", c.format, h.length)
-			} else {
+			decode := ""
+			for _, of := range decodes {
+				decode += fmt.Sprintf("DECODE_MANY(%s_many, %s, %d, %s)\n", of.name, c.format, h.length, of.most)
+				for _, rows := range []int{4, 8} {
+					if h.length > 0 {
+						decode += fmt.Sprintf("DECODE_ONE(%s_%d, %s, %d, %[2]d, %[5]s)\n", of.name, rows, c.format, h.length, of.most)
+					}
+				}
+			}
+			if h.length == 0 {
 				attention = fmt.Sprintf("ATTENTION_ANY(attend, %s)\n", c.format)
 			}
 			all = append(all,
