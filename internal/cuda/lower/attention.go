@@ -237,8 +237,8 @@ func (c *Compiler) wideTiles(by attentionBy) bool {
 	return c.Hopper && c.Layout.lim.Cache == tensor.F16 && by.headDim > 0 && c.Layout.lim.PageTokens%runTokens == 0
 }
 
-// attend returns the launch of attention for steps in which a sequence may have several tokens. It
-// uses wide tiles where they have a kernel and the step is so large that blocks share no segments.
+// attend returns the launch of attention for steps that do not decode. It uses wide tiles where
+// they have a kernel and the step is so large that blocks share no segments.
 func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	tiles, err := c.attendTiles(by, a)
 	if err != nil || !c.wideTiles(by) {
