@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
 )
@@ -46,8 +46,12 @@ func TestLoad(t *testing.T) {
 			t.Fatalf("REALIZAR_ENGINE_LOAD: %v", err)
 		}
 	}
+	onBackends(t, func(t *testing.T, b plan.Backend) { underLoad(t, b, length) })
+}
+
+func underLoad(t *testing.T, b plan.Backend, length time.Duration) {
 	p := plantest.Model(t, nil)
-	w := &watched{Backend: cpu.New(2)}
+	w := &watched{Backend: b}
 	c := engine.Config{Context: 500, Parallel: 6, States: 1, Host: 4 << 20, Cache: tensor.F16, Activations: w.Rounds()}
 	o, e := newOracle(t, w.Backend, p, c.Context+60, c), open(t, w, p, c)
 	idle := runtime.NumGoroutine()
