@@ -223,6 +223,9 @@ func (c *serveCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range list {
+		h.loading.Models = append(h.loading.Models, m.name)
+	}
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // it cuts off the remaining clients
 	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list, now: make(chan chan struct{}), ended: make(chan struct{})}

@@ -4,6 +4,9 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/realizar/realizar/internal/pool"
+	"github.com/realizar/realizar/internal/server/promtext"
 )
 
 // maxHeader is the maximum size of a request's header in bytes.
@@ -20,13 +23,15 @@ func HTTP(h http.Handler, c *Connections, times Deadlines, logger *slog.Logger) 
 }
 
 // Loading stands in for a server while its model is being loaded: it answers that the process is
-// alive, serves the page, which waits, and answers everything else with 503.
+// alive, serves the page, which waits, and the state of the models as a metric, and answers
+// everything else with 503.
 type Loading struct {
 	// The same values as those of the server to come.
 	Dialects  []Dialect
 	Deadlines Deadlines
 	Hosts     []string
 	Page      Page
+	Models    []string // the names of the models that are being loaded
 
 	loaded atomic.Pointer[http.Handler]
 }
@@ -52,9 +57,22 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case r.URL.Path == "/health":
 			writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
 			return
+		case r.URL.Path == "/metrics":
+			l.showState(w)
+			return
 		case l.Page != nil && (r.URL.Path != "/" || acceptsHTML(r)) && l.Page.Serve(w, r):
 			return
 		}
 	}
 	x.fail(errLoading)
+}
+
+// showState writes the metric of the models' state: a server whose scrapes fail counts as down.
+func (l *Loading) showState(w http.ResponseWriter) {
+	b := modelState.AppendHead(nil)
+	for _, name := range l.Models {
+		b = appendState(b, name, pool.Loading)
+	}
+	w.Header().Set("Content-Type", promtext.ContentType)
+	_, _ = w.Write(b) // a client that is gone needs none
 }

@@ -16,11 +16,14 @@ import (
 // TestLoading checks that the address answers while the model is being loaded, and serves the model
 // afterwards.
 func TestLoading(t *testing.T) {
-	loading := server.Loading{Dialects: dialects.All}
+	loading := server.Loading{Dialects: dialects.All, Models: []string{"m"}}
 	h := httptest.NewServer(&loading)
 	defer h.Close()
 	s := &service{Server: h, t: t}
 	if r := s.get("/health"); r.status != 200 || r.body != `{"status":"loading"}` {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := s.get("/metrics"); r.status != 200 || !strings.Contains(r.body, `realizar_model_state{model_name="m",state="loading"} 1`) || !strings.Contains(r.body, `state="ready"} 0`) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	for _, r := range []reply{s.get("/ready"), s.post("/v1/chat/completions", "{}"), s.post("/health", "")} {

@@ -52,13 +52,7 @@ func (p *poolState) append(b []byte) []byte {
 	b = appendNumbers(b, statusNumbers, p.models, func(m *pool.Status) string { return m.Name })
 	b = modelState.AppendHead(b)
 	for i := range p.models {
-		for _, state := range modelStates {
-			is := 0.0
-			if state == p.models[i].State {
-				is = 1
-			}
-			b = modelState.Append(b, is, p.models[i].Name, state.String())
-		}
+		b = appendState(b, p.models[i].Name, p.models[i].State)
 	}
 	b = modelMemory.AppendHead(b)
 	for i := range p.models {
@@ -66,6 +60,18 @@ func (p *poolState) append(b []byte) []byte {
 	}
 	b = appendNeed(memoryUsed.AppendHead(b), memoryUsed, p.used)
 	return appendNeed(memoryLimit.AppendHead(b), memoryLimit, p.limits)
+}
+
+// appendState appends the state of a model, and that it is in no other.
+func appendState(b []byte, model string, is pool.State) []byte {
+	for _, state := range modelStates {
+		v := 0.0
+		if state == is {
+			v = 1
+		}
+		b = modelState.Append(b, v, model, state.String())
+	}
+	return b
 }
 
 // appendNeed appends the memory of each device. labels are those before the device's.

@@ -116,8 +116,12 @@ const (
 	maxDevices = 64
 )
 
-// errNoServer reports a page without the metrics of a server of models.
-var errNoServer = errors.New("it has no metrics of a server of language models")
+var (
+	// errNoServer reports a page without the metrics of a server of models.
+	errNoServer = errors.New("it has no metrics of a server of language models")
+	// errLoading reports the page of a server that has not loaded its models yet.
+	errLoading = errors.New("the model is being loaded")
+)
 
 // Parse parses a page of metrics in Prometheus' text format, which was read at the given time.
 func Parse(page []byte, at time.Time) (*Sample, error) {
@@ -128,6 +132,9 @@ func Parse(page []byte, at time.Time) (*Sample, error) {
 	}
 	f := metricFamilies(families)
 	if f["vllm:num_requests_running"] == nil {
+		if f["realizar_model_state"] != nil {
+			return nil, errLoading
+		}
 		return nil, errNoServer
 	}
 	s := &Sample{At: at, Running: f.sum("vllm:num_requests_running"), Waiting: f.sum("vllm:num_requests_waiting"), started: f.sum("process_start_time_seconds")}

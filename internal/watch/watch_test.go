@@ -163,6 +163,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is taken for %+v", what, s)
 		}
 	}
+	loading := `realizar_model_state{model_name="m",state="loading"} 1` + "\n"
+	if s, err := Parse([]byte(loading), noon); err == nil || !strings.Contains(err.Error(), "is being loaded") {
+		t.Errorf("a server that loads its model is taken for %+v, %v", s, err)
+	}
 }
 
 // The models of a server are listed separately, the most interesting first. Their counters,
