@@ -161,10 +161,16 @@ func wideClusters(shares bool) []Cluster {
 
 // Estimate returns the choice for a case without a table.
 func (c *Compiler) Estimate(of Case) Choice {
-	t := weights.TilingOf(&tensor.Tensor{DType: of.Format, Shape: []int{of.Rows, of.Cols}}, c.Layout.lim)
-	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: &t, units: unitsOf(of.Rows, of.Gated), shares: sharesCopies(t.Format)}
+	t := tilingOf(of.Product, c.Layout.lim)
+	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: t, units: unitsOf(of.Rows, of.Gated), shares: sharesCopies(t.Format)}
 	i, cluster, _ := k.choose(of.Input)
 	return Choice{k.variants[i].name, cluster}
+}
+
+// tilingOf returns the tiling of the weights of p, which are one tensor.
+func tilingOf(p Product, lim *plan.Limits) *weights.Tiling {
+	t := weights.TilingOf(&tensor.Tensor{DType: p.Format, Shape: []int{p.Rows, p.Cols}}, lim)
+	return &t
 }
 
 // A chooser chooses among the kernels of a stage of products.
