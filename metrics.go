@@ -1,6 +1,8 @@
 package realizar
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -125,54 +127,45 @@ func (m *Model) Metrics() Metrics {
 }
 
 // metricsOf returns the metrics of a model's replicas together.
-func metricsOf(replicas ...engine.Metrics) Metrics {
-	all := Metrics{Ended: map[Ending]uint64{}}
+func metricsOf(replicas ...engine.Metrics) (all Metrics) {
 	for i := range replicas {
-		all.add(&replicas[i])
+		e := &replicas[i]
+		counts := countsOf(e)
+		all.AddCounts(&counts)
+		all.addPresent(e)
 	}
 	all.Busy /= time.Duration(len(replicas))
 	return all
 }
 
-// add adds a replica's metrics.
-func (m *Metrics) add(e *engine.Metrics) {
+// countsOf returns the counts and histograms of a replica.
+func countsOf(e *engine.Metrics) Metrics {
+	m := Metrics{
+		Steps: e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
+		Proposals: e.Drafts, ProposedTokens: e.DraftedTokens, AcceptedTokens: e.AcceptedTokens, AcceptedAt: e.AcceptedAt,
+		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
+		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},
+		TimeToFirst: Histogram(e.TimeToFirst), BetweenTokens: Histogram(e.BetweenTokens), EndToEnd: Histogram(e.EndToEnd),
+		Queue: Histogram(e.Queue), Prefill: Histogram(e.Prefill), Decode: Histogram(e.Decode),
+		PromptLength: Histogram(e.PromptLength), AnswerLength: Histogram(e.AnswerLength),
+	}
+	for how, n := range e.Ended {
+		m.Ended[endings[how]] += n
+	}
+	return m
+}
+
+// addPresent adds what a replica does now.
+func (m *Metrics) addPresent(e *engine.Metrics) {
 	m.Replicas = append(m.Replicas, ReplicaMetrics{
 		Running: e.Running, Waiting: e.Waiting, Failed: e.Failed, Steps: e.Steps, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits,
 	})
 	m.Running += e.Running
 	m.Waiting += e.Waiting
-	m.Steps += e.Steps
-	m.Busy += e.Busy
-	m.PromptTokens += e.PromptTokens
-	m.AnswerTokens += e.ChosenTokens
-	m.Proposals += e.Drafts
-	m.ProposedTokens += e.DraftedTokens
-	m.AcceptedTokens += e.AcceptedTokens
-	for i, n := range e.AcceptedAt {
-		m.AcceptedAt[i] += n
-	}
-	m.CacheQueries += e.CacheQueries
-	m.CacheHits += e.CacheHits
-	m.Preemptions += e.Preemptions
-	m.Evictions += e.Evictions
-	m.Saves += e.Saves
-	m.Restores += e.Restores
 	m.TargetITL = max(m.TargetITL, e.Pace.Gap)
 	m.StepPromptTokens = max(m.StepPromptTokens, e.Pace.PromptTokens)
 	m.PromptTokenTime = max(m.PromptTokenTime, e.Pace.Token)
-	for how, n := range e.Ended {
-		m.Ended[endings[how]] += n
-	}
-	for _, h := range []struct {
-		sum *Histogram
-		own *engine.Histogram
-	}{
-		{&m.TimeToFirst, &e.TimeToFirst}, {&m.BetweenTokens, &e.BetweenTokens}, {&m.EndToEnd, &e.EndToEnd}, {&m.Queue, &e.Queue},
-		{&m.Prefill, &e.Prefill}, {&m.Decode, &e.Decode}, {&m.PromptLength, &e.PromptLength}, {&m.AnswerLength, &e.AnswerLength},
-	} {
-		h.sum.add(h.own)
-	}
 	for i, g := range e.Groups {
 		if len(m.Pools) == i {
 			m.Pools = append(m.Pools, PoolMetrics{PageTokens: g.PageTokens})
@@ -186,16 +179,51 @@ func (m *Metrics) add(e *engine.Metrics) {
 	}
 }
 
-// add adds a replica's values, which have the same bounds.
-func (h *Histogram) add(own *engine.Histogram) {
-	if h.Counts == nil {
-		*h = Histogram(*own)
+// AddCounts adds the counts and histograms of o to those of m. What m does now, such as Running,
+// stays as it is. m then shares no memory with o, nor with a copy of m made before.
+func (m *Metrics) AddCounts(o *Metrics) {
+	m.Steps += o.Steps
+	m.Busy += o.Busy
+	m.PromptTokens += o.PromptTokens
+	m.AnswerTokens += o.AnswerTokens
+	m.Proposals += o.Proposals
+	m.ProposedTokens += o.ProposedTokens
+	m.AcceptedTokens += o.AcceptedTokens
+	for i, n := range o.AcceptedAt {
+		m.AcceptedAt[i] += n
+	}
+	m.CacheQueries += o.CacheQueries
+	m.CacheHits += o.CacheHits
+	m.Preemptions += o.Preemptions
+	m.Evictions += o.Evictions
+	m.Saves += o.Saves
+	m.Restores += o.Restores
+	ended := map[Ending]uint64{}
+	maps.Copy(ended, m.Ended)
+	for how, n := range o.Ended {
+		ended[how] += n
+	}
+	m.Ended = ended
+	of := o.histograms()
+	for i, h := range m.histograms() {
+		h.add(of[i])
+	}
+}
+
+func (m *Metrics) histograms() [8]*Histogram {
+	return [...]*Histogram{&m.TimeToFirst, &m.BetweenTokens, &m.EndToEnd, &m.Queue, &m.Prefill, &m.Decode, &m.PromptLength, &m.AnswerLength}
+}
+
+// add adds the values of o, which has the same bounds, or none if one of the two has no values.
+func (h *Histogram) add(o *Histogram) {
+	if len(o.Counts) == 0 {
 		return
 	}
-	h.Sum += own.Sum
-	for i, n := range own.Counts {
-		h.Counts[i] += n
+	counts := slices.Clone(o.Counts)
+	for i, n := range h.Counts {
+		counts[i] += n
 	}
+	h.Bounds, h.Counts, h.Sum = o.Bounds, counts, h.Sum+o.Sum
 }
 
 // endings maps the engine's endings.

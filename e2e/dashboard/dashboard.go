@@ -38,7 +38,7 @@ type Panel struct {
 // A Target is a query of a panel.
 type Target struct{ RefID, Expr, LegendFormat string }
 
-// A Variable is one of those that queries name. Query is an object if the type is "query".
+// A Variable is replaced in queries by its values. Query is an object if Type is "query".
 type Variable struct {
 	Name, Type string
 	Query      any

@@ -259,7 +259,7 @@ func (g *Group) watch(ctx context.Context) {
 }
 
 // attend tells of engines that have failed, asks them whether they work again, and moves requests.
-// It returns the time until an engine is to be asked.
+// It returns how long the next call may wait.
 func (g *Group) attend(ctx context.Context) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/realizar/realizar"
@@ -69,43 +67,9 @@ func (m *Model) Close() error {
 	return m.Model.Close()
 }
 
-// plus returns m with the counters and histograms of past added.
+// plus returns m with the counts and histograms of past added.
 func plus(m, past *realizar.Metrics) realizar.Metrics {
 	sum := *m
-	sum.Steps += past.Steps
-	sum.Busy += past.Busy
-	sum.PromptTokens += past.PromptTokens
-	sum.AnswerTokens += past.AnswerTokens
-	sum.Proposals += past.Proposals
-	sum.ProposedTokens += past.ProposedTokens
-	sum.AcceptedTokens += past.AcceptedTokens
-	for i, n := range past.AcceptedAt {
-		sum.AcceptedAt[i] += n
-	}
-	sum.CacheQueries += past.CacheQueries
-	sum.CacheHits += past.CacheHits
-	sum.Preemptions += past.Preemptions
-	sum.Evictions += past.Evictions
-	sum.Saves += past.Saves
-	sum.Restores += past.Restores
-	sum.Ended = maps.Clone(m.Ended)
-	if sum.Ended == nil {
-		sum.Ended = map[realizar.Ending]uint64{}
-	}
-	for how, n := range past.Ended {
-		sum.Ended[how] += n
-	}
-	for _, h := range modelHistograms {
-		into, of := h.value(&sum), h.value(past)
-		if len(of.Counts) == 0 {
-			continue
-		}
-		into.Bounds, into.Sum = of.Bounds, into.Sum+of.Sum
-		counts := slices.Clone(of.Counts)
-		for i, n := range into.Counts {
-			counts[i] += n
-		}
-		into.Counts = counts
-	}
+	sum.AddCounts(past)
 	return sum
 }

@@ -10,7 +10,7 @@
 //      the rest of the tree says.
 //   y  Blocks with the same unit and different parts of the input, for 16-bit weights. Each copies
 //      some rows of the unit's tiles to all of them, so that less is read from the L2 cache: a block
-//      with 128 rows of the input could use 64 bytes of weights and input per clock cycle.
+//      with 128 rows of the input multiplies 64 bytes of weights and input in a clock cycle.
 //
 // A block has 12 warps. Two of them are producers: they copy tiles of weights and chunks of the
 // input to shared memory, as far ahead as the stages allow. Eight are consumers: each has 16 rows

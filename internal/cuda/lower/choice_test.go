@@ -42,25 +42,17 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// A launch has no more clusters than run at the same time.
+// A launch has no more clusters than run at the same time, of any size and kernel.
 func TestClustersAtOnce(t *testing.T) {
-	lim := &plan.Limits{Activations: tensor.F16}
-	c := &Compiler{Layout: &Layout{lim: lim}, Hopper: true, Multiprocessors: 132, Clusters: h200}
+	c := &Compiler{Multiprocessors: 132, Clusters: h200}
 	for _, d := range []tensor.DType{tensor.Q4_K, tensor.BF16} {
-		for _, of := range []Product{{d, false, 4096, 4096}, {d, true, 14336, 4096}, {d, false, 128256, 4096}} {
-			for rows := 16; rows <= 2048; rows *= 2 {
-				choice := c.Estimate(Case{of, rows})
-				for _, v := range variantsOf(true, of.Gated) {
-					if v.name != choice.Kernel {
-						continue
-					}
-					k := chooser{c: c, variants: variantsOf(true, of.Gated), units: unitsOf(of.Rows, of.Gated)}
-					k.tiling = tilingOf(of, lim)
-					grid := c.wideGrid(k.tiling, k.units, k.parts(&v, rows), v.rows, choice.Cluster)
-					blocks, _ := wideRoom(k.tiling, v.rows)
-					if most := h200[device.Occupancy{Blocks: blocks, Cluster: choice.Cluster.blocks()}]; grid.X/choice.Cluster.Split > most {
-						t.Errorf("%v with %d rows, %v: %v has more than %d clusters", of, rows, choice, grid, most)
-					}
+		tiling := tilingOf(Product{Format: d, Rows: 28672, Cols: 4096}, &plan.Limits{Activations: tensor.F16})
+		for _, rows := range []int{16, 32, 64, 128} {
+			blocks, _ := wideRoom(tiling, rows)
+			for _, of := range wideClusters(sharesCopies(d)) {
+				grid := c.wideGrid(tiling, 224, 16, rows, of)
+				if most := h200[device.Occupancy{Blocks: blocks, Cluster: of.Split * of.Parts}]; grid.X != most*of.Split || grid.Y != of.Parts {
+					t.Errorf("%v, kernels for %d rows, cluster %v: grid %v, want %d clusters", d, rows, of, grid, most)
 				}
 			}
 		}
