@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -51,6 +52,10 @@ func TestStaticImage(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "ko", "build", "--push=false", "--bare", "--sbom=spdx", "--sbom-dir="+folder, "--oci-layout-path="+folder+"/image", "--platform=linux/amd64", "./cmd/realizar")
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "KO_CONFIG_PATH=deploy/image/static", "KO_DEFAULTBASEIMAGE="+strings.TrimPrefix(h.URL, "http://")+"/empty:latest", "KO_DOCKER_REPO=realizar.example")
+	revision, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
+	if err == nil {
+		cmd.Env = append(cmd.Env, "GOFLAGS=-buildvcs=true")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("ko build: %v\n%s", err, out)
 	}
@@ -74,7 +79,35 @@ func TestStaticImage(t *testing.T) {
 			t.Error("the program needs a loader, which the base does not have")
 		}
 	}
+	t.Run("provenance", func(t *testing.T) { saysWhatItIsBuiltFrom(t, program, strings.TrimSpace(string(revision))) })
 	t.Run("serve", func(t *testing.T) { serveConfined(t, root, config.Config.Entrypoint[0]) })
+}
+
+// saysWhatItIsBuiltFrom checks that a program carries the checksums of its modules, its build tags, and
+// the revision, which is empty outside of a repository.
+func saysWhatItIsBuiltFrom(t *testing.T, program, revision string) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Main.Path != "github.com/realizar/realizar" || len(info.Deps) == 0 {
+		t.Errorf("the program is of %s with %d modules", info.Main.Path, len(info.Deps))
+	}
+	for _, m := range info.Deps {
+		if !strings.HasPrefix(m.Sum, "h1:") {
+			t.Errorf("module %s %s has the checksum %q", m.Path, m.Version, m.Sum)
+		}
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if !strings.Contains(settings["-tags"], "nocuda") {
+		t.Errorf("the program has the tags %q, want nocuda", settings["-tags"])
+	}
+	if settings["vcs.revision"] != revision {
+		t.Errorf("the program is of revision %q, want %q", settings["vcs.revision"], revision)
+	}
 }
 
 // serveConfined runs a server where root is all that it sees, as a user who may write nothing there

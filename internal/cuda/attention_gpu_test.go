@@ -239,7 +239,7 @@ func TestGPUAttentionSteps(t *testing.T) {
 						r.feed(portion{o.text, min(2048, past-o.fed), 0})
 					}
 				}
-				for _, size := range []profileSize{{1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {16, 1}, {16, 4}, {64, 1}, {64, 4}, {64, 8}} {
+				for _, size := range []struct{ seqs, tokens int }{{1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {16, 1}, {16, 4}, {64, 1}, {64, 4}, {64, 8}} {
 					if past+size.tokens > context {
 						continue
 					}

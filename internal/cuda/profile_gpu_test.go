@@ -35,10 +35,10 @@ func TestProfile(t *testing.T) {
 		}
 		fmt.Printf("  memory %.0f GB/s\n", bandwidth/1e9)
 		for _, size := range profileSizes(t) {
-			what := fmt.Sprintf("%d x %d tokens", size.seqs, size.tokens)
-			graphs, apart := profiled(t, b, p, size.seqs, size.tokens)
-			plain, _ := profiled(t, eager, p, size.seqs, size.tokens)
-			one, _ := profiled(t, serial, p, size.seqs, size.tokens)
+			what := fmt.Sprintf("%d x %d tokens, %d chosen", size.seqs, size.tokens, size.seqs*size.rows)
+			graphs, apart := profiled(t, b, p, size)
+			plain, _ := profiled(t, eager, p, size)
+			one, _ := profiled(t, serial, p, size)
 			profileTable(what, apart, bandwidth)
 			sum, whole := apart.result.Times.Total, one.result.Times.Total
 			fmt.Printf("  spans add up to %v (a timer costs %v), %.1f%% of an eager step without timers, %v; with launches that begin early %v, as graphs %v, of which embed %v, choose %v\n",
@@ -47,17 +47,20 @@ func TestProfile(t *testing.T) {
 	})
 }
 
-// A profileSize is the number of sequences in a step, and the number of tokens of each.
-type profileSize struct{ seqs, tokens int }
+// A profileSize is the number of sequences in a step, the number of tokens of each, and of how many of
+// these the step chooses the next one.
+type profileSize struct{ seqs, tokens, rows int }
 
-// profileSizes returns the sizes that SIZES names, for example 16x1,1x256, or a few defaults.
+// profileSizes returns the sizes that SIZES names, for example 16x1,1x256, or a few defaults. 1x6x6 is
+// a step that verifies 5 drafted tokens.
 func profileSizes(t *testing.T) (all []profileSize) {
 	t.Helper()
 	names := cmp.Or(os.Getenv("SIZES"), "1x1,16x1,1x256")
 	for _, name := range strings.Split(names, ",") {
-		var s profileSize
-		if n, err := fmt.Sscanf(name, "%dx%d", &s.seqs, &s.tokens); n != 2 || err != nil || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 {
-			t.Fatalf("SIZES=%s: %q is not sequences x tokens, as in 16x1", names, name)
+		s := profileSize{rows: 1}
+		n, _ := fmt.Sscanf(name, "%dx%dx%d", &s.seqs, &s.tokens, &s.rows)
+		if n < 2 || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 || s.rows < 1 || s.rows > s.tokens {
+			t.Fatalf("SIZES=%s: %q is not sequences x tokens, as in 16x1, or sequences x tokens x rows", names, name)
 		}
 		all = append(all, s)
 	}
@@ -72,10 +75,11 @@ type profiledStep struct {
 
 // profiled runs steps of the given size, timed as a whole and by launch. It returns the step with
 // the median time of each kind.
-func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whole, apart profiledStep) {
+func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whole, apart profiledStep) {
 	t.Helper()
+	seqs, tokens := size.seqs, size.tokens
 	length := 512 + (tokens+31)/32*32 // whole pages
-	lim := plan.Limits{Tokens: max(256, seqs*tokens), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
+	lim := plan.Limits{Tokens: max(256, seqs*tokens), Seqs: seqs, Rows: seqs * size.rows, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
 	if os.Getenv("ACTIVATIONS") == "f8" {
 		lim.Activations = tensor.F8_E4M3
 	}
@@ -98,7 +102,9 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 				x.Tokens, x.Positions = append(x.Tokens, int32((position+i)*31+s*7)%int32(p.Vocab)), append(x.Positions, int32(position+i))
 			}
 			x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, int32(length))
-			x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens) - 1), Want: plan.WantToken})
+			for i := range min(size.rows, n) {
+				x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens) - min(size.rows, n) + i), Want: plan.WantToken})
+			}
 			for g := range x.Tables {
 				table := &x.Tables[g]
 				for i := range length / lim.PageTokens {
