@@ -83,8 +83,20 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 	if os.Getenv("ACTIVATIONS") == "f8" {
 		lim.Activations = tensor.F8_E4M3
 	}
-	for range p.Groups {
-		lim.Pages = append(lim.Pages, seqs*length/lim.PageTokens)
+	const slots = 7 // of a sequence; no number of tokens in use is a multiple
+	for _, g := range p.Groups {
+		n := seqs * length / lim.PageTokens
+		if g.Kind == plan.PerSequence {
+			n = seqs * slots
+		}
+		lim.Pages = append(lim.Pages, n)
+	}
+	// slot returns the slot with the state of sequence s after so many tokens.
+	slot := func(g plan.Group, s, tokens int) int32 {
+		if tokens = g.Taken(tokens); tokens == 0 {
+			return -1
+		}
+		return int32(s*slots + tokens/max(1, g.Every)%slots)
 	}
 	e := compiled(t, b, p, lim)
 	defer func() {
@@ -107,6 +119,14 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 			}
 			for g := range x.Tables {
 				table := &x.Tables[g]
+				if group := p.Groups[g]; group.Kind == plan.PerSequence {
+					in, out := slot(group, s, position), int32(-1)
+					if group.Taken(position+n) != group.Taken(position) {
+						out = slot(group, s, position+n)
+					}
+					table.AddSlots(in, out)
+					continue
+				}
 				for i := range length / lim.PageTokens {
 					table.Pages = append(table.Pages, int32(s*length/lim.PageTokens+i))
 				}

@@ -2,7 +2,7 @@
 // length from keys, or are the leading elements of keys or whole keys; long heads; windows that
 // begin at multiples of a chunk; first positions that are not seen; keys and values that another
 // layer has stored; and lists of rows: chosen positions, compressed rows, or chosen compressed rows.
-// Steps of one token and of many use the same arithmetic.
+// Steps of one token and of many use the same arithmetic. latent.cu has some of these forms.
 //
 // The context is cut at multiples of 256 positions into segments, and a segment into runs of 32
 // positions, one for each warp. A list is cut likewise, by the indices of its rows, and precedes

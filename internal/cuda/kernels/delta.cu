@@ -86,22 +86,38 @@ extern "C" __global__ void __launch_bounds__(recurrentThreads) sums(const DeltaA
   sumAt(place.position) = sum;
 }
 
-// A DeltaShared is what a block has for W columns of a head: u of the chunk, a token's key and
-// query, their products with the rows of the chunk, and partial sums.
+constexpr int deltaRows = 16;  // of a chunk that a block computes together
+constexpr int deltaFew = 4;    // of these, rows that it multiplies by the matrix at a time
+constexpr int deltaAtOnce = 4; // products of two rows that a warp computes at a time
+constexpr int deltaTile = 32;  // numbers of a key that are in shared memory for a new matrix
+
+// A DeltaShared is what a block has for W columns of a head: u of the chunk, and of some rows the
+// products of key and query with the matrix, and with the rows of the chunk.
 template <int W> struct DeltaShared {
   float u[chunkTokens][W];
-  float part[2][recurrentThreads / W][W];
-  float key[deltaDim], query[deltaDim], sum[deltaDim];      // normalised, and the sums of gates
-  float keyNow[deltaDim], queryNow[deltaDim];               // times the decay of the matrix
-  float ofKey[chunkTokens], ofQuery[chunkTokens];
+  float byMatrix[2][deltaRows][W];
+  union {
+    struct {
+      float now[2][deltaFew][deltaDim]; // keys and queries times the decay of the matrix
+      float part[2][deltaFew][recurrentThreads / W][W];
+    };
+    float byRow[2][deltaRows][chunkTokens];
+    float keys[chunkTokens][deltaTile]; // times their decay
+  };
 };
 
-// delta computes W columns of a head of a sequence, token by token. A thread has some rows of a
-// column of the matrix. Grid (blocks of columns, heads, sequences), shared memory of 4*keyDim*W
-// bytes.
+// A DeltaRow is a lane's numbers of a row: every 32nd of its key, its query and its sums of gates.
+struct DeltaRow {
+  static constexpr int most = deltaDim / 32;
+  float key[most], query[most], sum[most];
+};
+
+// delta computes W columns of a head of a sequence, some rows at a time. Only u of a row depends on
+// the rows before it; the products that it needs are computed for all of these rows together. A
+// thread has some rows of a column of the matrix. Grid (blocks of columns, heads, sequences), shared
+// memory of 4*keyDim*W bytes.
 template <int W> INLINE void delta(const DeltaArgs &a) {
   constexpr int parts = recurrentThreads / W;
-  static_assert(parts >= 2);
   extern __shared__ float numbers[]; // the matrix [keyDim][W]
   __shared__ DeltaShared<W> s;
   waitForPrevious();
@@ -114,71 +130,116 @@ template <int W> INLINE void delta(const DeltaArgs &a) {
   const bool there = col < a.valueDim, whole = a.valueDim % 32 == 0, channels = a.gates > 1;
   const int each = (dim + parts - 1) / parts, from = minOf(part * each, dim), to = minOf(from + each, dim);
   const auto rowOf = [&](int position) ALWAYS { return rowAt(a.rows, a.table, place.shift, position); };
+  const auto queryOf = [&](int token) ALWAYS { return a.queries + (s64(token) * a.keyHeads + head.key) * dim; };
+  const auto sumOf = [&](const float *row, int d) ALWAYS { return row[head.sums + (channels ? d : 0)]; };
 
   const float *before = slotBefore(a.state, seq);
   for (int d = from; d < to; d++) numbers[d * W + c] = before && there ? before[(s64(h) * dim + d) * a.valueDim + col] : 0.0f;
   int begin = place.position / chunkTokens * chunkTokens;
   for (int j = part; j < place.position - begin; j += parts) s.u[j][c] = there ? rowOf(begin + j)[head.u + col] : 0.0f;
-  syncBlock();
 
   // The position at which the matrix is stored.
   const int last = (place.position + end - first) / chunkTokens * chunkTokens;
-  for (int token = first; token < end; token++) {
+  int n = 0; // rows computed together: those of token, which are at and so on in their chunk
+  for (int token = first; token < end; token += n) {
     const int position = place.position + token - first, at = position - begin;
-    float *row = rowOf(position);
-    const float *queries = a.queries + (s64(token) * a.keyHeads + head.key) * dim;
-    for (int d = tidX(); d < dim; d += recurrentThreads) {
-      const float sum = row[head.sums + (channels ? d : 0)], left = expOf(sum);
-      s.key[d] = row[head.k + d], s.query[d] = queries[d], s.sum[d] = sum;
-      s.keyNow[d] = row[head.k + d] * left, s.queryNow[d] = queries[d] * left;
-    }
-    syncBlock();
+    n = minOf(minOf(deltaRows, end - token), chunkTokens - at);
 
-    for (int j = warp; j <= at; j += recurrentThreads / 32) {
-      const float *other = rowOf(begin + j);
-      float ofKey = 0, ofQuery = 0;
-      for (int d = lane; d < dim; d += 32) {
-        float k = other[head.k + d];
-        if (channels) k = k * expOf(s.sum[d] - other[head.sums + d]);
-        ofKey = fma(s.key[d], k, ofKey), ofQuery = fma(s.query[d], k, ofQuery);
+    _Pragma("unroll 1") for (int i0 = 0; i0 < n; i0 += deltaFew) {
+      syncBlock();
+      for (int x = tidX(); x < deltaFew * dim; x += recurrentThreads) {
+        const int i = x / dim, d = x - i * dim, of = minOf(i0 + i, n - 1);
+        const float *row = rowOf(position + of);
+        const float left = expOf(sumOf(row, d));
+        s.now[0][i][d] = row[head.k + d] * left, s.now[1][i][d] = queryOf(token + of)[d] * left;
       }
-      ofKey = warpSum(ofKey), ofQuery = warpSum(ofQuery);
-      const float left = channels ? 1.0f : expOf(s.sum[0] - other[head.sums]);
-      if (lane == 0) s.ofKey[j] = ofKey * left, s.ofQuery[j] = ofQuery * left;
+      syncBlock();
+      float x[2][deltaFew] = {};
+      for (int d = from; d < to; d++) {
+        const float m = numbers[d * W + c];
+        UNROLL for (int i = 0; i < deltaFew; i++) x[0][i] = fma(s.now[0][i][d], m, x[0][i]), x[1][i] = fma(s.now[1][i][d], m, x[1][i]);
+      }
+      UNROLL for (int of = 0; of < 2; of++) {
+        UNROLL for (int i = 0; i < deltaFew; i++) s.part[of][i][part][c] = x[of][i];
+      }
+      syncBlock();
+      for (int x = part; x < 2 * deltaFew; x += parts) {
+        const int of = x / deltaFew, i = x % deltaFew;
+        float sum = 0;
+        UNROLL for (int p = 0; p < parts; p++) sum = sum + s.part[of][i][p][c];
+        if (i0 + i < n) s.byMatrix[of][i0 + i][c] = sum;
+      }
     }
-    float ofKey = 0, ofQuery = 0;
-    for (int d = from; d < to; d++) {
-      const float m = numbers[d * W + c];
-      ofKey = fma(s.keyNow[d], m, ofKey), ofQuery = fma(s.queryNow[d], m, ofQuery);
-    }
-    s.part[0][part][c] = ofKey, s.part[1][part][c] = ofQuery;
     syncBlock();
 
-    float sum = 0;
-    if (part < 2) { // part 0 for the key, part 1 for the query
-      UNROLL for (int p = 0; p < parts; p++) sum = sum + s.part[part][p][c];
-      const float *weights = part == 0 ? s.ofKey : s.ofQuery;
-      for (int j = 0; j < at; j++) sum = fma(weights[j], s.u[j][c], sum);
+    // Each warp has some of the rows, or if they are few, some products of each.
+    constexpr int warps = recurrentThreads / 32;
+    const bool many = n >= warps;
+    for (int i = many ? warp : 0; i < n; i += many ? warps : 1) {
+      const float *row = rowOf(position + i), *query = queryOf(token + i);
+      DeltaRow r;
+      UNROLL for (int e = 0; e < DeltaRow::most; e++) {
+        const int d = lane + 32 * e;
+        r.key[e] = r.query[e] = r.sum[e] = 0;
+        if (d < dim) r.key[e] = row[head.k + d], r.query[e] = query[d], r.sum[e] = sumOf(row, d);
+      }
+      for (int j0 = many ? 0 : warp * deltaAtOnce; j0 <= at + i; j0 += many ? deltaAtOnce : warps * deltaAtOnce) {
+        float ofKey[deltaAtOnce] = {}, ofQuery[deltaAtOnce] = {};
+        const float *other[deltaAtOnce];
+        UNROLL for (int k = 0; k < deltaAtOnce; k++) other[k] = rowOf(begin + minOf(j0 + k, at + i));
+        UNROLL for (int e = 0; e < DeltaRow::most; e++) {
+          const int d = lane + 32 * e;
+          if (32 * e >= dim) break;
+          UNROLL for (int k = 0; k < deltaAtOnce; k++) {
+            if (d >= dim) continue;
+            float v = other[k][head.k + d];
+            if (channels) v = v * expOf(r.sum[e] - other[k][head.sums + d]);
+            ofKey[k] = fma(r.key[e], v, ofKey[k]), ofQuery[k] = fma(r.query[e], v, ofQuery[k]);
+          }
+        }
+        UNROLL for (int k = 0; k < deltaAtOnce; k++) {
+          ofKey[k] = warpSum(ofKey[k]), ofQuery[k] = warpSum(ofQuery[k]);
+          const float left = channels ? 1.0f : expOf(r.sum[0] - other[k][head.sums]);
+          if (lane == 0 && j0 + k <= at + i) s.byRow[0][i][j0 + k] = ofKey[k] * left, s.byRow[1][i][j0 + k] = ofQuery[k] * left;
+        }
+      }
     }
+    syncBlock();
+
+    const auto joined = [&](int of, int i, int c) ALWAYS {
+      float sum = s.byMatrix[of][i][c];
+      for (int j = 0; j < at + i; j++) sum = fma(s.byRow[of][i][j], s.u[j][c], sum);
+      return sum;
+    };
     if (part == 0) {
-      const float v = there ? a.v[s64(token) * a.vStride + h * a.valueDim + col] : 0.0f;
-      const float u = a.betas[s64(token) * a.heads + h] * (v - sum);
-      s.u[at][c] = u;
-      if (there) row[head.u + col] = u;
+      for (int i = 0; i < n; i++) {
+        const float v = there ? a.v[s64(token + i) * a.vStride + h * a.valueDim + col] : 0.0f;
+        const float u = a.betas[s64(token + i) * a.heads + h] * (v - joined(0, i, c));
+        s.u[at + i][c] = u;
+        if (there) rowOf(position + i)[head.u + col] = u;
+      }
     }
     syncBlock();
-    if (part == 1 && there) storeColumn(a.out, token, h * a.valueDim + col, whole, fma(s.ofQuery[at], s.u[at][c], sum));
-    syncBlock();
-    if (at + 1 < chunkTokens) continue;
+    for (int i = part; i < n; i += parts) {
+      const float v = fma(s.byRow[1][i][at + i], s.u[at + i][c], joined(1, i, c));
+      if (there) storeColumn(a.out, token + i, h * a.valueDim + col, whole, v);
+    }
+    if (at + n < chunkTokens) continue;
 
-    for (int d = from; d < to; d++) {
-      const float now = s.sum[d];
-      float v = numbers[d * W + c] * expOf(now);
-      for (int j = 0; j < chunkTokens; j++) {
-        const float *other = rowOf(begin + j);
-        v = fma(other[head.k + d] * expOf(now - other[head.sums + (channels ? d : 0)]), s.u[j][c], v);
+    const float *now = rowOf(position + n - 1);
+    _Pragma("unroll 1") for (int d0 = 0; d0 < dim; d0 += deltaTile) {
+      syncBlock();
+      for (int x = tidX(); x < chunkTokens * deltaTile; x += recurrentThreads) {
+        const int j = x / deltaTile, d = minOf(d0 + x % deltaTile, dim - 1);
+        const float *row = rowOf(begin + j);
+        s.keys[j][x % deltaTile] = row[head.k + d] * expOf(sumOf(now, d) - sumOf(row, d));
       }
-      numbers[d * W + c] = v;
+      syncBlock();
+      for (int d = d0 + part; d < minOf(d0 + deltaTile, dim); d += parts) {
+        float v = numbers[d * W + c] * expOf(sumOf(now, d));
+        for (int j = 0; j < chunkTokens; j++) v = fma(s.keys[j][d - d0], s.u[j][c], v);
+        numbers[d * W + c] = v;
+      }
     }
     syncBlock();
     begin += chunkTokens;

@@ -42,8 +42,12 @@ func anyGroups(a *plan.AttentionAttr) int {
 }
 
 // anyScratch returns the sizes of the segments that blocks share, and of their tickets.
-func anyScratch(a *plan.AttentionAttr, lim *plan.Limits) []int {
-	return []int{4 * anyGroups(a) * anyHeads(a) * (a.Values() + 2) * anyPartials, 4 * anyGroups(a) * Power(lim.Tokens)}
+func anyScratch(n *plan.Node, lim *plan.Limits) []int {
+	a := n.Attr.(plan.AttentionAttr)
+	if latentForm(n, lim) {
+		return []int{4 * latentGroups(&a) * latentHeads * (a.Values() + 4) * latentPartials(&a)}
+	}
+	return []int{4 * anyGroups(&a) * anyHeads(&a) * (a.Values() + 2) * anyPartials, 4 * anyGroups(&a) * Power(lim.Tokens)}
 }
 
 type anyAttentionArgs struct {
@@ -156,11 +160,16 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 	a := anyAttentionArgs{
 		q: q.F32, stride: q.Stride, heads: int32(attr.Heads), values: int32(attr.Values()), scale: float32(attr.Scale), softcap: float32(attr.Softcap),
 		window: int32(attr.Window), chunk: int32(attr.Chunk), unseen: int32(attr.First), sinks: c.weight(n.Weight), pool: pool, table: table, count: c.Step.counts + countTokens,
-		out: out, partial: room[0], tickets: room[1],
+		out: out, partial: room[0],
 	}
 	if attr.Latent {
 		a.latent = 1
 	}
+	if latentForm(n, c.Layout.lim) {
+		l, err := c.attendLatent(s, a)
+		return append(all, l...), err
+	}
+	a.tickets = room[1]
 	switch a.far, a.farTable = pool, table; {
 	case attr.Rate > 0:
 		a.listed, a.far, a.farTable = 1, c.anyPool(attr.Compressed), c.pageTable(attr.Compressed)

@@ -52,7 +52,7 @@ func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim
 func (attention) scratch(_ *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.AttentionAttr)
 	if anyForm(n) {
-		return anyScratch(&a, lim)
+		return anyScratch(n, lim)
 	}
 	return []int{4 * headGroups(a) * blockHeads * (a.HeadDim + 2) * splitPartials, 4 * a.Heads * Power(lim.Tokens)}
 }

@@ -64,6 +64,8 @@ func latent(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15, Window: 270}, true, 530, 32},
 		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.07}, false, 21, 32},
 		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, ValueDim: 17, Scale: 0.2}, false, 6, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15}, false, 290, 5},
+		{plan.AttentionAttr{Heads: 17, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15, Window: 30}, false, 70, 32},
 	} {
 		for _, cache := range Caches {
 			a := c.attr

@@ -83,12 +83,18 @@ func normedAttention(t *testing.T, a plan.AttentionAttr, sinks bool) *plan.Progr
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "table", tensor.F32, 1, modelVocab, width))
 		q := b.RMSNorm(b.Linear(x, weight("q", a.Heads*a.HeadDim), nil), vector(rng, "qn", 1, 0.1, a.HeadDim), 1e-5)
-		k := b.RMSNorm(b.Linear(x, weight("k", a.KVHeads*a.HeadDim), nil), vector(rng, "kn", 1, 0.1, a.HeadDim), 1e-5)
-		v := b.Linear(x, weight("v", a.KVHeads*a.HeadDim), nil)
 		var logits *tensor.Tensor
 		if sinks {
 			logits = Weight(rng, "sinks", tensor.F32, 2, a.Heads)
 		}
+		if a.Latent {
+			s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+			y := b.Pick(b.LatentAttention(q, b.Linear(x, weight("c", a.KVHeads*a.ValueDim), nil), b.Linear(x, weight("r", a.KVHeads*(a.HeadDim-a.ValueDim)), nil), logits, s, a))
+			b.Output(y, y)
+			return
+		}
+		k := b.RMSNorm(b.Linear(x, weight("k", a.KVHeads*a.HeadDim), nil), vector(rng, "kn", 1, 0.1, a.HeadDim), 1e-5)
+		v := b.Linear(x, weight("v", a.KVHeads*a.HeadDim), nil)
 		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window})
 		y := b.Pick(b.Attention(b.Rope(q, r), b.Rope(k, r), v, logits, s, a))
 		b.Output(y, y)

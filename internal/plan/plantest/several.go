@@ -35,6 +35,10 @@ func several(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 20, KVHeads: 1, HeadDim: 64, Scale: 0.125}, true, tensor.F16, 32, []tokensAt{{62, 3}}},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2}, false, tensor.F32, 32, []tokensAt{{254, 4}, {30, 2}}},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 64, Scale: 0.125}, true, tensor.F16, 32, manyAt(17, 8, 1100)}, // a block has several segments
+		{plan.AttentionAttr{Latent: true, Heads: 16, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.05}, false, tensor.F16, 32, []tokensAt{{30, 4}, {254, 5}, {0, 8}, {600, 1}}},
+		{plan.AttentionAttr{Latent: true, Heads: 20, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15, Window: 270}, false, tensor.F16, 5, []tokensAt{{509, 8}, {31, 3}, {700, 2}}},
+		{plan.AttentionAttr{Latent: true, Heads: 2, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15}, false, tensor.F16, 32, manyAt(17, 8, 1100)},
+		{plan.AttentionAttr{Latent: true, Heads: 4, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15}, true, tensor.Q8_0, 32, []tokensAt{{254, 4}}},
 	} {
 		name := fmt.Sprintf("%d: %v, sinks %v, %v cache in pages of %d", i, c.attr, c.sinks, c.cache, c.pageTokens)
 		t.Run(name, func(t *testing.T) { severalOf(t, b, c.attr, c.sinks, c.cache, c.pageTokens, c.all) })
