@@ -54,7 +54,7 @@ func TestStaticImage(t *testing.T) {
 	cmd.Env = append(os.Environ(), "KO_CONFIG_PATH=deploy/image/static", "KO_DEFAULTBASEIMAGE="+strings.TrimPrefix(h.URL, "http://")+"/empty:latest", "KO_DOCKER_REPO=realizar.example")
 	revision, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
 	if err == nil {
-		cmd.Env = append(cmd.Env, "GOFLAGS=-buildvcs=true")
+		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=true")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("ko build: %v\n%s", err, out)

@@ -47,13 +47,23 @@ func (s allStreamed) Compile(ctx context.Context, p *plan.Program, lim plan.Limi
 	return s.Backend.Compile(ctx, p, lim, loaded)
 }
 
-// programsAgree checks that programs of recurrent layers and of attention in all forms compute what
-// processors compute, and that their bits do not depend on how a sequence is cut into steps.
+// programsAgree checks that programs of recurrent layers, of attention in all forms and of latent
+// attention compute what processors compute, and that their bits do not depend on how a sequence is
+// cut into steps.
 func programsAgree(t *testing.T, b plan.Backend) {
-	for name, p := range map[string]*plan.Program{"recurrent": recurring(t), "attention": attendingInAllForms(t)} {
+	for name, c := range map[string]struct {
+		p      *plan.Program
+		cache  tensor.DType
+		tokens int
+		bound  float64 // of errors, in parts of the largest logit
+	}{
+		"recurrent": {recurring(t), tensor.F32, 70, 1e-4},
+		"attention": {attendingInAllForms(t), tensor.F32, 70, 1e-4},
+		"latent":    {attendingToLatents(t), tensor.F16, 260, 2e-3}, // queries and weights are float16
+	} {
+		p, tokens := c.p, c.tokens
 		logits := func(b plan.Backend, chunk int) [][]float32 {
-			const tokens = 70
-			r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
+			r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: c.cache, Activations: tensor.F32}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +78,7 @@ func programsAgree(t *testing.T, b plan.Backend) {
 			}
 			return s.Logits
 		}
-		want, got := logits(cpu.New(1), 70), logits(b, 70)
+		want, got := logits(cpu.New(1), tokens), logits(b, tokens)
 		for i, row := range logits(b, 33) {
 			if !slices.Equal(row, got[i]) {
 				t.Fatalf("%s: row %d has other bits in steps of 33", name, i)
@@ -79,7 +89,7 @@ func programsAgree(t *testing.T, b plan.Backend) {
 			for j, v := range row {
 				size, off = max(size, math.Abs(float64(v))), max(off, math.Abs(float64(v-got[i][j])))
 			}
-			if !(off <= 1e-4*size) {
+			if !(off <= c.bound*size) {
 				t.Errorf("%s: row %d is off by %.2g of its size", name, i, off/size)
 			}
 		}

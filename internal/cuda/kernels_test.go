@@ -136,6 +136,20 @@ func rowwise(t *testing.T) *plan.Program {
 	})
 }
 
+// attendingToLatents returns a program of attention to latent rows. Its heads are so many that a step
+// of 260 tokens has a block for all segments of a token, and a smaller step a block for each.
+func attendingToLatents(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
+		a := plan.AttentionAttr{Heads: 66, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.15}
+		y := b.LatentAttention(b.Linear(x, w(66*96, 64), nil), x, b.Linear(x, w(32, 64), nil), nil, b.State(plan.State{Name: "latent", KVHeads: 1, HeadDim: 96}), a)
+		h := b.Pick(b.Add(x, b.Linear(y, w(64, b.Cols(y)), nil)))
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
+	})
+}
+
 // attendingInAllForms returns a program of attention with heads that many query heads share, few and
 // none, of latent rows, values of another length, chunks and another layer, with a rotation of a part
 // of long heads and products by head; and of attention to chosen positions and compressed rows.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,9 +59,15 @@ func profileSizes(t *testing.T) (all []profileSize) {
 	names := cmp.Or(os.Getenv("SIZES"), "1x1,16x1,1x256")
 	for _, name := range strings.Split(names, ",") {
 		s := profileSize{rows: 1}
-		n, _ := fmt.Sscanf(name, "%dx%dx%d", &s.seqs, &s.tokens, &s.rows)
-		if n < 2 || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 || s.rows < 1 || s.rows > s.tokens {
-			t.Fatalf("SIZES=%s: %q is not sequences x tokens, as in 16x1, or sequences x tokens x rows", names, name)
+		numbers := []*int{&s.seqs, &s.tokens, &s.rows}
+		parts := strings.Split(name, "x")
+		good := len(parts) == 2 || len(parts) == 3
+		for i := range parts[:min(len(parts), len(numbers))] {
+			n, err := strconv.Atoi(parts[i])
+			*numbers[i], good = n, good && err == nil
+		}
+		if !good || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 || s.rows < 1 || s.rows > s.tokens {
+			t.Fatalf("SIZES=%s: %q is not 1 to 256 sequences x tokens, as in 16x1, or that x at most as many rows, as in 1x6x6", names, name)
 		}
 		all = append(all, s)
 	}
@@ -83,20 +90,13 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 	if os.Getenv("ACTIVATIONS") == "f8" {
 		lim.Activations = tensor.F8_E4M3
 	}
-	const slots = 7 // of a sequence; no number of tokens in use is a multiple
-	for _, g := range p.Groups {
+	held := make([][]int32, len(p.Groups)) // the slot with the state of each sequence, or -1
+	for i, g := range p.Groups {
 		n := seqs * length / lim.PageTokens
 		if g.Kind == plan.PerSequence {
-			n = seqs * slots
+			n, held[i] = 2*seqs, slices.Repeat([]int32{-1}, seqs)
 		}
 		lim.Pages = append(lim.Pages, n)
-	}
-	// slot returns the slot with the state of sequence s after so many tokens.
-	slot := func(g plan.Group, s, tokens int) int32 {
-		if tokens = g.Taken(tokens); tokens == 0 {
-			return -1
-		}
-		return int32(s*slots + tokens/max(1, g.Every)%slots)
 	}
 	e := compiled(t, b, p, lim)
 	defer func() {
@@ -120,11 +120,16 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 			for g := range x.Tables {
 				table := &x.Tables[g]
 				if group := p.Groups[g]; group.Kind == plan.PerSequence {
-					in, out := slot(group, s, position), int32(-1)
+					in, out := held[g][s], int32(-1)
 					if group.Taken(position+n) != group.Taken(position) {
-						out = slot(group, s, position+n)
+						if out = int32(2 * s); in == out {
+							out++
+						}
 					}
 					table.AddSlots(in, out)
+					if out >= 0 && position < 256 { // the others repeat one step
+						held[g][s] = out
+					}
 					continue
 				}
 				for i := range length / lim.PageTokens {

@@ -11,8 +11,7 @@
 #include "matrix.cuh"
 
 constexpr int latentHeads = 16, latentColumns = 64; // of a warp
-constexpr int latentKeyDim = anyKeyDim, latentStride = latentKeyDim + 8;
-constexpr int latentFactors = 64; // segments whose factors are computed together
+constexpr int latentStride = anyKeyDim + 8; // numbers between queries in shared memory
 
 struct LatentShared {
   alignas(16) u16 q[latentHeads][latentStride];
@@ -22,7 +21,6 @@ struct LatentShared {
   // What the sums so far and the next ones are multiplied by: of each run, and of the segment.
   float before[runs + 1][latentHeads], next[runs + 1][latentHeads];
   float allTop[latentHeads], allSum[latentHeads], segmentTop[latentHeads], segmentSum[latentHeads];
-  int last;
 };
 
 // A Latent is the work of a block.
@@ -207,6 +205,7 @@ struct Latent {
     }
   }
 
+  // store divides four columns of a row by the sum of its weights, and writes them.
   METHOD void store(int row, int column, float4 v, float sum) const {
     if (row >= heads) return;
     const int col = (head + row) * a.values + column;
@@ -219,14 +218,14 @@ struct Latent {
 };
 
 // The segments of a token that sees many are divided among blocks, which write their parts to
-// [T][groups][maxSegments][16][values+4]: sums of weighted values, then the top and the sum of
-// weights. Another kernel joins them.
-INLINE s64 latentPart(const AnyAttentionArgs &a, int token, int group, int segment) {
+// [T][groups][maxSegments][16][values+2]: the top, the sum of weights, the weighted values. Another
+// kernel joins them.
+INLINE float *latentPart(const AnyAttentionArgs &a, int token, int group, int segment) {
   const s64 groups = (a.heads + latentHeads - 1) / latentHeads;
-  return ((token * groups + group) * a.maxSegments + segment) * latentHeads * (a.values + 4);
+  return a.partial + ((token * groups + group) * a.maxSegments + segment) * latentHeads * (a.values + 2);
 }
 
-// grid (split ? segments : 1, ceil(heads/16), T), 256 threads.
+// attend attends. Grid (split ? segments : 1, ceil(heads/16), T), 256 threads.
 extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAttentionArgs a) {
   __shared__ LatentShared s;
   Latent l(a, s);
@@ -248,14 +247,17 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
       float part[8][4];
       l.values(part, begin);
       if (a.split) {
-        float *to = a.partial + latentPart(a, l.token, blockY(), i);
-        l.each(part, [&](int row, int column, float4 v) ALWAYS { *reinterpret_cast<float4 *>(to + row * (a.values + 4) + column) = v; });
+        float *to = latentPart(a, l.token, blockY(), i) + 2;
+        l.each(part, [&](int row, int column, float4 v) ALWAYS {
+          float2 *four = reinterpret_cast<float2 *>(to + row * (a.values + 2) + column);
+          four[0] = float2{v.x, v.y}, four[1] = float2{v.z, v.w};
+        });
       } else {
         l.add(all, part, runs);
       }
     }
     if (a.split && tidX() < latentHeads) {
-      float *to = a.partial + latentPart(a, l.token, blockY(), i) + tidX() * (a.values + 4) + a.values;
+      float *to = latentPart(a, l.token, blockY(), i) + tidX() * (a.values + 2);
       to[0] = s.segmentTop[tidX()], to[1] = s.segmentSum[tidX()];
     }
     syncBlock(); // all warps have read weights and factors
@@ -264,57 +266,22 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
   l.each(all, [&](int row, int column, float4 v) ALWAYS { l.store(row, column, v, s.allSum[row]); });
 }
 
-// join joins the parts of a head. Grid (1, heads, T), 128 threads, each with four columns.
-extern "C" __global__ void __launch_bounds__(128) join(const AnyAttentionArgs a) {
-  __shared__ float before[latentFactors], next[latentFactors], sums;
-  const int token = blockZ(), head = blockY(), row = head % latentHeads, column = 4 * tidX();
+// join joins the parts of a head. Grid (1, heads, T), 256 threads.
+extern "C" __global__ void __launch_bounds__(blockThreads) join(const AnyAttentionArgs a) {
+  __shared__ float factors[96]; // as many as joinNumbers has for a row
+  const int token = blockZ(), head = blockY();
   const Place place = a.table.places[token];
   waitForPrevious();
   allowNext();
   if (token >= *a.count) return;
-  const int last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
-  const int segments = last / segmentTokens - first / segmentTokens + 1;
-  const s64 apart = s64(latentHeads) * (a.values + 4);
-  const float *part = a.partial + latentPart(a, token, head / latentHeads, 0) + row * (a.values + 4);
-  float4 all{};
-  float top = -infinity, sum = 0; // of the first thread
-  for (int from = 0; from < segments; from += latentFactors) {
-    const int some = minOf(latentFactors, segments - from);
-    if (tidX() < some) { // for now, the segment's top and sum
-      const float *p = part + (from + tidX()) * apart + a.values;
-      before[tidX()] = p[0], next[tidX()] = p[1];
-    }
-    syncBlock();
-    if (tidX() == 0) {
-      for (int i = 0; i < some; i++) {
-        const float nextTop = before[i], nextSum = next[i], most = maxOf(top, nextTop), x = exp2Of(top - most), y = exp2Of(nextTop - most);
-        before[i] = x, next[i] = y;
-        top = most, sum = fma(nextSum, y, sum * x);
-      }
-      sums = sum;
-    }
-    syncBlock();
-    if (column < a.values) {
-      constexpr int depth = 4; // parts loaded at a time
-      for (int i = 0; i < some; i += depth) {
-        float4 v[depth];
-        UNROLL for (int k = 0; k < depth; k++) {
-          if (i + k < some) v[k] = *reinterpret_cast<const float4 *>(part + (from + i + k) * apart + column);
-        }
-        UNROLL for (int k = 0; k < depth; k++) {
-          if (i + k >= some) break;
-          UNROLL for (int j = 0; j < 4; j++) all[j] = fma(v[k][j], next[i + k], all[j] * before[i + k]);
-        }
-      }
-    }
-    syncBlock();
-  }
-  if (column >= a.values) return;
-  const int col = head * a.values + column;
-  float4 v;
-  UNROLL for (int i = 0; i < 4; i++) v[i] = divide(all[i], sums);
-  storeFour(a.out, token, col, v);
-  if (head == a.heads - 1 && column == a.values - 4) { // the padding, too
-    for (int c = col + 4; c < a.out.stride; c += 4) storeFour(a.out, token, c, float4{});
+  const int first = a.window > 0 ? maxOf(0, place.position - a.window + 1) : 0;
+  const int segments = place.position / segmentTokens - first / segmentTokens + 1;
+  float value[anyPasses];
+  int row[anyPasses], at[anyPasses];
+  UNROLL for (int p = 0; p < anyPasses; p++) at[p] = tidX() + blockThreads * p, row[p] = at[p] < a.values ? 0 : 1;
+  const float *part = latentPart(a, token, head / latentHeads, 0) + head % latentHeads * (a.values + 2);
+  joinNumbers(value, row, at, part, segments, nullptr, 1, 1, latentHeads, a.values, factors, 96);
+  UNROLL for (int p = 0; p < anyPasses; p++) {
+    if (row[p] == 0) storeBlock(a.out, token, (head * a.values + at[p]) / 32, tidX() % 32, value[p]);
   }
 }

@@ -45,7 +45,7 @@ func anyGroups(a *plan.AttentionAttr) int {
 func anyScratch(n *plan.Node, lim *plan.Limits) []int {
 	a := n.Attr.(plan.AttentionAttr)
 	if latentForm(n, lim) {
-		return []int{4 * latentGroups(&a) * latentHeads * (a.Values() + 4) * latentPartials(&a)}
+		return []int{4 * latentGroups(&a) * latentHeads * (a.Values() + 2) * latentPartials(&a)}
 	}
 	return []int{4 * anyGroups(&a) * anyHeads(&a) * (a.Values() + 2) * anyPartials, 4 * anyGroups(&a) * Power(lim.Tokens)}
 }

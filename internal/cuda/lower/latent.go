@@ -47,34 +47,36 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 	}
 	groups, kept := latentGroups(&attr), c.Layout.p.States[n.State].RowBytes(c.Layout.lim.Cache)
 	read, written := c.read(s.Q.In, inFloats), c.written(n.Out)
-	// grid sets a to a step, and returns the number of blocks that share a token's segments.
-	grid := func(sh *Shape) int {
-		a.split, a.maxSegments = 0, 0
-		if segments := anySegments(&attr, sh); segments > 1 && sh.Tokens*segments <= latentPartials(&attr) {
-			a.split, a.maxSegments = 1, int32(segments)
+	// blocks returns how many blocks share a token's segments.
+	blocks := func(sh *Shape) int {
+		if segments := anySegments(&attr, sh); sh.Tokens*segments <= latentPartials(&attr) {
 			return segments
 		}
 		return 1
+	}
+	launch := func(f *driver.Function, st *driver.Stream, sh *Shape, grid driver.Dim3) error {
+		if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
+			a.split = 1
+		}
+		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
 	}
 	return []Launch{{
 		Name: "latent attend", rows: plan.Tokens,
 		Moves: func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept },
 		begin: func(st *driver.Stream, sh *Shape) error {
-			blocks := grid(sh)
-			return attend.Launch(st, driver.LaunchConfig{Grid: driver.Dim3{X: blocks, Y: groups, Z: sh.Tokens}, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
+			return launch(attend, st, sh, driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens})
 		},
 	}, {
 		Name: "latent join", rows: plan.Tokens,
 		Moves: func(b *plan.Batch) int { return len(b.Tokens) * written },
 		runs: func(sh *Shape) string {
-			if grid(sh) == 1 {
+			if blocks(sh) == 1 {
 				return ""
 			}
 			return "latent join"
 		},
 		begin: func(st *driver.Stream, sh *Shape) error {
-			grid(sh)
-			return join.Launch(st, driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens}, Block: driver.Dim3{X: 128}, Programmatic: c.Early}, device.Arguments(&a))
+			return launch(join, st, sh, driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens})
 		},
 	}}, nil
 }

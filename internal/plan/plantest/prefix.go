@@ -69,7 +69,7 @@ func prefixes(t *testing.T, b plan.Backend) {
 }
 
 // normedAttention returns a program of one attention whose queries and keys are normalized and
-// rotated.
+// rotated, or of latent attention whose queries are normalized.
 func normedAttention(t *testing.T, a plan.AttentionAttr, sinks bool) *plan.Program {
 	const width = 64
 	rng := newRand(31)
