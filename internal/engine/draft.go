@@ -71,6 +71,7 @@ type draft struct {
 	ready    int     // tokens of the sequence when it was prepared last
 	later    int     // tokens of the sequence before which it is not prepared again
 	flying   bool    // tokens are in flight
+	flights  int     // drafts so far
 	at       int     // position of the first of them
 	checked  int     // how many of them can be right; -1: masks are not known yet, see lookAhead
 	skip     bool    // the next step has no draft, because the last one failed
@@ -371,6 +372,7 @@ const idleCost = 16
 func (e *Engine) fly(s *sequence, at int) {
 	d := &s.draft
 	d.flying, d.at, d.checked = true, at, len(d.tokens)
+	d.flights++
 	if s.constraint != nil {
 		if d.checked = -1; s.constraint.ready {
 			e.lookAheadSoon(s)
@@ -477,19 +479,27 @@ type Foresight interface {
 }
 
 // lookAhead sets the masks of the rows of the draft in flight, once Next has returned. The caller
-// holds e.mu, which lookAhead releases while it asks.
+// holds e.mu, which lookAhead releases while it asks. Meanwhile the step may end without its masks,
+// and another fly with another draft, whose masks lookAhead sets then.
 func (e *Engine) lookAhead(s *sequence) {
+	for d := &s.draft; d.flying && !s.over && d.checked < 0; {
+		flight := d.flights
+		if n := e.maskDraft(s); flight == d.flights {
+			d.checked = n
+		}
+	}
+}
+
+// maskDraft returns how many tokens of the draft in flight can be right, and sets the masks of their
+// rows. The caller holds e.mu, which maskDraft releases while it asks.
+func (e *Engine) maskDraft(s *sequence) (n int) {
 	c, d := s.constraint, &s.draft
-	if !d.flying || s.over || d.checked >= 0 {
-		return
-	}
 	known := len(s.tokens) - d.at // forced since the step was made
-	d.checked = 0
-	for d.checked < min(known, len(d.tokens)) && d.tokens[d.checked] == s.tokens[d.at+d.checked] {
-		d.checked++
+	for n < min(known, len(d.tokens)) && d.tokens[n] == s.tokens[d.at+n] {
+		n++
 	}
-	if d.checked < known {
-		return
+	if n < known {
+		return n
 	}
 	rest := slices.Clone(d.tokens[known:])
 	for len(c.ahead) < len(rest) {
@@ -497,7 +507,8 @@ func (e *Engine) lookAhead(s *sequence) {
 	}
 	masks, index := c.ahead[:len(rest)], s.chosen()
 	e.mu.Unlock()
-	n := e.foresee(s, rest, masks)
+	defer e.mu.Lock()
+	n = e.foresee(s, rest, masks)
 	for i := range n {
 		if m := s.run.allowed(index + 1 + i); m != nil {
 			for j := range masks[i] {
@@ -505,8 +516,7 @@ func (e *Engine) lookAhead(s *sequence) {
 			}
 		}
 	}
-	e.mu.Lock()
-	d.checked = known + n
+	return known + n
 }
 
 // foresee calls Ahead. The caller does not hold e.mu. An error or a panic is one of the draft alone.

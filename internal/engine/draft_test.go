@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/realizar/realizar/internal/engine"
 )
@@ -107,4 +108,65 @@ func (a *asking) ahead(choice int, chosen []int32, mask []uint32) error {
 	open, err := a.rule(choice, len(chosen), chosen[len(chosen)-1])
 	mask[0], mask[1] = uint32(open), uint32(open>>32)
 	return err
+}
+
+// A proposing is a proposer that is a function.
+type proposing func(tokens []int32, n int) []int32
+
+func (p proposing) Propose(tokens []int32, n int) (draft []int32, evidence int) {
+	return p(tokens, n), 0
+}
+
+func (proposing) End([]int32) {}
+
+// A step that ends before the masks of its draft are known is void. They are then no masks of the
+// next step's draft, even if Ahead returns only when that is in flight.
+func TestLateAhead(t *testing.T) {
+	begun, released := false, (chan struct{})(nil)
+	drafts := engine.Drafts{Always: true, New: func(*engine.Request, int) engine.Proposer {
+		return proposing(func(_ []int32, n int) []int32 {
+			if !begun {
+				return []int32{5, 6}[:min(n, 2)]
+			}
+			select {
+			case <-released:
+			default:
+				close(released)
+			}
+			return []int32{0, 7}[:min(n, 2)]
+		})
+	}}
+	after := func(id int32) uint32 { return 1 | 2<<id } // the tokens that may follow one
+	scripting(t, engine.Config{Context: 100, Parallel: 1, Drafts: drafts}, &hashModel{windows: []int{0}}, func(s *script) {
+		released = make(chan struct{})
+		rule := masking(func(_ int, chosen []int32, mask []uint32) error {
+			if mask[0] = 1; len(chosen) > 0 {
+				mask[0] = after(chosen[len(chosen)-1])
+			}
+			return nil
+		})
+		c := s.ask(1, 9, func(r *engine.Request) {
+			r.Constrain = func(choice int) engine.Constraint {
+				return farMasked{&masked{f: rule, choice: choice}, func(choice int, chosen []int32, mask []uint32) error {
+					if !begun {
+						begun = true
+						<-released
+					}
+					return rule(choice, chosen, mask)
+				}}
+			}
+		}, nil)
+		s.until(c, 30)
+		if s.done(c, 9); c.stats.Preemptions != 1 {
+			t.Errorf("%d preemptions for want of masks, want 1", c.stats.Preemptions)
+		}
+		if len(s.b.masks) < 4 {
+			t.Fatalf("%d steps, want 4 or more", len(s.b.masks))
+		}
+		for i, step := range s.b.steps {
+			if i > 2 && step[1].rows == 3 && s.b.masks[i][1] != after(7) {
+				t.Errorf("step %d: the last row samples with mask %#x, want %#x", i, s.b.masks[i][1], after(7))
+			}
+		}
+	})
 }
