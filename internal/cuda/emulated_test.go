@@ -48,9 +48,9 @@ func (s allStreamed) Compile(ctx context.Context, p *plan.Program, lim plan.Limi
 }
 
 // programsAgree checks that programs of recurrent layers, of attention in all forms and of latent
-// attention compute what processors compute, and that their bits do not depend on how a sequence is
-// cut into steps.
-func programsAgree(t *testing.T, b plan.Backend) {
+// attention compute what processors compute, and that their bits depend neither on how a sequence
+// is cut into steps nor on the device's shared memory.
+func programsAgree(t *testing.T, b *Backend) {
 	for name, c := range map[string]struct {
 		p      *plan.Program
 		cache  tensor.DType
@@ -79,10 +79,20 @@ func programsAgree(t *testing.T, b plan.Backend) {
 			return s.Logits
 		}
 		want, got := logits(cpu.New(1), tokens), logits(b, tokens)
-		for i, row := range logits(b, 33) {
-			if !slices.Equal(row, got[i]) {
-				t.Fatalf("%s: row %d has other bits in steps of 33", name, i)
+		agree := func(other [][]float32, how string) {
+			for i, row := range other {
+				if !slices.Equal(row, got[i]) {
+					t.Fatalf("%s: row %d has other bits %s", name, i, how)
+				}
 			}
+		}
+		agree(logits(b, 33), "in steps of 33")
+		if name == "latent" {
+			agree(logits(b, 8), "in steps of 8")
+			all := b.Info.SharedPerBlock
+			b.Info.SharedPerBlock = 99 << 10 // as capability 8.9 has
+			agree(logits(b, tokens), "with little shared memory")
+			b.Info.SharedPerBlock = all
 		}
 		for i, row := range want {
 			size, off := 0.0, 0.0

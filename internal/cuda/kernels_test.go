@@ -136,8 +136,9 @@ func rowwise(t *testing.T) *plan.Program {
 	})
 }
 
-// attendingToLatents returns a program of attention to latent rows. Its heads are so many that a step
-// of 260 tokens has a block for all segments of a token, and a smaller step a block for each.
+// attendingToLatents returns a program of attention to latent rows. Its heads are so many that in a
+// step of 260 tokens a block has all segments of two tokens, or of one with little shared memory,
+// and in a step of 8 a block has one segment.
 func attendingToLatents(t *testing.T) *plan.Program {
 	rng := newRand()
 	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.1, rows, cols) }

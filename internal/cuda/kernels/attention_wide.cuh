@@ -4,18 +4,21 @@
 // A tile has 128 rows: tokens of one sequence, each with the query heads of one key/value head.
 // Four of a block's 12 warps copy keys and values to shared memory, a run of 32 positions at a
 // time, as far ahead as the ring has room. The other eight are two groups of 64 rows. While a group
-// adds a run to its sums, the products with the keys of its next run are computed.
+// adds a run to its sums, the products with the keys of its next run are computed. With heads of
+// 256 numbers a tile has 64 rows, and each group has 128 columns of their values: the sums of all
+// columns exceed a group's registers. Both groups compute the products with the keys.
 #pragma once
 #include "hopper.cuh"
 #include "matrix.cuh"
 #include "tiles.cuh"
 
-constexpr int wideTileRows = 128, groupRows = 64, wideTileThreads = 384;
+constexpr int groupRows = 64, wideTileThreads = 384;
 
 template <int D> struct WideTile {
+  static constexpr int columns = D > 128 ? 128 : D, rows = D > 128 ? groupRows : 2 * groupRows; // of a group, of the tile
   static constexpr int runBytes = runTokens * D * 2; // of the keys of a run, and of its values
   static constexpr int panelBytes = runTokens * 128; // of 64 elements of the values of a run
-  static constexpr int stages = 8, apart = D + 4;
+  static constexpr int stages = D > 128 ? 4 : 8, apart = columns + 4;
   static constexpr int keptBytes = groupRows * apart * 4; // the sums of a group over segments
   static constexpr int bytes = stages * 2 * runBytes + 2 * keptBytes + 1024;
 };
@@ -85,6 +88,8 @@ template <int D> INLINE void bringRuns(const AttentionArgs &a, const Share &shar
 // attendRows computes the rows of a group.
 template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &share, const Tile &t, Stages<D> &ring, float *kept, int group) {
   using W = WideTile<D>;
+  constexpr int V = W::columns;
+  const int column = D > V ? V * group : 0, skip = D > V ? 0 : groupRows * group; // the group's columns and rows
   const int thread = tidX() % 128, warp = thread / 32, lane = tidX() % 32, g = lane / 4, two = lane % 4 * 2;
   const int rows = t.n * share.n;
   const auto tokenOf = [&](int row) ALWAYS { return t.token + row / share.n; };
@@ -96,7 +101,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   {
     const float *from[2];
     UNROLL for (int r = 0; r < 2; r++) {
-      const int row = groupRows * group + 16 * warp + g + 8 * r, at = t.position + row / share.n;
+      const int row = skip + 16 * warp + g + 8 * r, at = t.position + row / share.n;
       const bool there = row < rows;
       seen[r] = there ? Seen{a.window > 0 ? maxOf(0, at - a.window + 1) : 0, at} : Seen{0, -1};
       from[r] = there ? a.q + s64(tokenOf(row)) * a.stride + headOf(row) * D : nullptr;
@@ -112,16 +117,16 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
       q[k] = uint4{halvesOf(v[0][0].x, v[0][0].y), halvesOf(v[1][0].x, v[1][0].y), halvesOf(v[0][1].x, v[0][1].y), halvesOf(v[1][1].x, v[1][1].y)};
     }
   }
-  float part[D / 2]; // sums of a segment, in the order of a product's accumulators
-  UNROLL for (int c = 0; c < D / 2; c++) part[c] = 0;
+  float part[V / 2]; // sums of a segment, in the order of a product's accumulators
+  UNROLL for (int c = 0; c < V / 2; c++) part[c] = 0;
   kept += thread;
-  UNROLL for (int c = 0; c < D / 2; c++) kept[128 * c] = 0;
+  UNROLL for (int c = 0; c < V / 2; c++) kept[128 * c] = 0;
 
   const Range all = rangeOf(a, t.position, t.n);
   Range mine; // of the group
   int fullFrom, fullTo; // positions that all rows of the warp see
   {
-    const int low = groupRows * group, high = minOf(low + groupRows, rows);
+    const int low = skip, high = minOf(low + groupRows, rows);
     mine = rangeOf(a, t.position + low / share.n, low < high ? (high - 1) / share.n - low / share.n + 1 : 0);
     const int from = low + 16 * warp, to = minOf(from + 15, rows - 1);
     fullFrom = a.window > 0 ? maxOf(0, t.position + to / share.n - a.window + 1) : 0, fullTo = t.position + from / share.n;
@@ -129,7 +134,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   }
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
 
-  float x[16], value[D / 2];
+  float x[16], value[V / 2];
   const auto multiplyKeys = [&](u32 at) ALWAYS {
     const u64 keys = piecesOfRows(at, runTokens * 16);
     UNROLL for (int i = 0; i < 16; i++) x[i] = 0;
@@ -179,10 +184,10 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     }
 
     now = ring;
-    const u64 values = columnsOfTiles(now.values(), W::panelBytes);
+    const u64 values = columnsOfTiles(now.values() + column / 64 * W::panelBytes, W::panelBytes);
     beginProducts();
-    multiplyColumns<D, false>(value, uint4{weight[0][0], weight[0][1], weight[0][2], weight[0][3]}, values);
-    multiplyColumns<D, true>(value, uint4{weight[1][0], weight[1][1], weight[1][2], weight[1][3]}, values + (2048 >> 4));
+    multiplyColumns<V, false>(value, uint4{weight[0][0], weight[0][1], weight[0][2], weight[0][3]}, values);
+    multiplyColumns<V, true>(value, uint4{weight[1][0], weight[1][1], weight[1][2], weight[1][3]}, values + (2048 >> 4));
     endProducts();
     ring.next();
     const bool more = run < mine.last;
@@ -203,9 +208,9 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     hold(value);
     if (more) now.leave();
     if (same) { // the usual case: all factors are 1
-      UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c]);
+      UNROLL for (int c = 0; c < V / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c]);
     } else {
-      UNROLL for (int c = 0; c < D / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c] * f[c / 2 % 2]);
+      UNROLL for (int c = 0; c < V / 2; c++) part[c] = fma(value[c], h[c / 2 % 2], part[c] * f[c / 2 % 2]);
     }
 
     if (run % runs != runs - 1 && more) continue; // the segment continues
@@ -218,7 +223,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
       sum[r] = fma(partSum[r], h[r], sum[r] * f[r]);
       partTop[r] = -infinity, partSum[r] = 0;
     }
-    UNROLL for (int c = 0; c < D / 2; c++) {
+    UNROLL for (int c = 0; c < V / 2; c++) {
       kept[128 * c] = fma(part[c], h[c / 2 % 2], kept[128 * c] * f[c / 2 % 2]);
       part[c] = 0;
     }
@@ -233,23 +238,23 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     ring.next();
   }
 
-  UNROLL for (int c = 0; c < D / 2; c++) part[c] = divide(kept[128 * c], sum[c / 2 % 2]);
+  UNROLL for (int c = 0; c < V / 2; c++) part[c] = divide(kept[128 * c], sum[c / 2 % 2]);
   kept -= thread;
   const auto syncGroup = [&]() ALWAYS { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); };
   syncGroup();
-  UNROLL for (int n = 0; n < D / 8; n++) {
+  UNROLL for (int n = 0; n < V / 8; n++) {
     UNROLL for (int r = 0; r < 2; r++) {
       *reinterpret_cast<float2 *>(kept + (16 * warp + g + 8 * r) * W::apart + 8 * n + two) = float2{part[4 * n + 2 * r], part[4 * n + 2 * r + 1]};
     }
   }
   syncGroup();
-  constexpr int lanes = D / 4; // of a row
+  constexpr int lanes = V / 4; // of a row
   _Pragma("unroll 1") for (int i = thread / lanes; i < groupRows; i += 128 / lanes) {
-    const int row = groupRows * group + i, at = thread % lanes * 4, cols = a.heads * D;
+    const int row = skip + i, at = thread % lanes * 4, cols = a.heads * D;
     if (row >= rows) break;
-    storeFour(a.out, tokenOf(row), headOf(row) * D + at, *reinterpret_cast<const float4 *>(kept + i * W::apart + at));
-    if ((headOf(row) + 1) * D == cols) { // also write the padding
-      for (int c = cols + at; c < a.out.stride; c += D) storeFour(a.out, tokenOf(row), c, float4{});
+    storeFour(a.out, tokenOf(row), headOf(row) * D + column + at, *reinterpret_cast<const float4 *>(kept + i * W::apart + at));
+    if ((headOf(row) + 1) * D == cols && column + V == D) { // also write the padding
+      for (int c = cols + at; c < a.out.stride; c += V) storeFour(a.out, tokenOf(row), c, float4{});
     }
   }
   syncGroup(); // all threads have read kept
@@ -267,23 +272,23 @@ template <int D> INLINE void attendWide(const AttentionArgs &a) {
     showBarriers();
   }
   syncBlock();
-  const Share share(a, blockX(), wideTileRows);
+  const Share share(a, blockX(), W::rows);
   waitForPrevious();
   allowNext();
   // Later tiles see more positions, so they are computed first.
   Tile t;
   if (tidX() < 128) {
-    fewerRegisters<40>();
+    fewerRegisters<(D > 128 ? 24 : 40)>();
     for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) bringRuns<D>(a, share, t, ring);
     return;
   }
-  moreRegisters<232>();
+  moreRegisters<(D > 128 ? 240 : 232)>();
   const int group = tidX() / 128 - 1;
   kept += group * (W::keptBytes / 4);
   for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) attendRows<D>(a, share, t, ring, kept, group);
 }
 
-// grid (kvHeads*ceil(heads/kvHeads/128), tiles of 128 rows or fewer), 384 threads, shared memory
+// grid (kvHeads*ceil(heads/kvHeads/128), tiles of 128 rows or fewer, or 64), 384 threads, shared memory
 // of WideTile::bytes; pages hold whole runs.
 // cost: arithmetic. Two groups share the matrix units: one multiplies while the other computes
 // softmax weights.

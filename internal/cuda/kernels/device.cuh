@@ -33,6 +33,7 @@ INLINE int blockY() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 INLINE int blockZ() { return __nvvm_read_ptx_sreg_ctaid_z(); }
 INLINE int gridX() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 INLINE int gridY() { return __nvvm_read_ptx_sreg_nctaid_y(); }
+INLINE int gridZ() { return __nvvm_read_ptx_sreg_nctaid_z(); }
 INLINE int threadsX() { return __nvvm_read_ptx_sreg_ntid_x(); }
 
 INLINE void syncBlock() { __syncthreads(); }
@@ -102,6 +103,11 @@ INLINE int warpMax(int v) {
   UNROLL
   for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
   return v;
+}
+INLINE u32 warpMax(u32 v) {
+  u32 r;
+  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(v));
+  return r;
 }
 
 // Arithmetic. The compiler does not contract products and sums (-ffp-contract=off): code that needs

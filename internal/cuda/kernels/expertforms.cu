@@ -52,14 +52,15 @@ struct DealArgs {
   Forms out;            // [slots], cols columns
 };
 
-// deal writes to each slot the columns of its token times its weight. Grid (blocks of columns, T).
+// deal writes to each slot the columns of its token times its weight. Grid (blocks of columns, T,
+// experts of a token, or 1).
 extern "C" __global__ void __launch_bounds__(threads) deal(const DealArgs a) {
   waitForPrevious();
   allowNext();
   const int lane = tidX() & 31, block = blockX() * (threads / 32) + tidX() / 32, col = 32 * block + lane, count = *a.count;
   if (32 * block >= a.cols) return;
   for (int token = blockY(); token < count; token += gridY()) {
-    for (int k = 0; k < a.used; k++) {
+    for (int k = blockZ(); k < a.used; k += gridZ()) {
       const s64 i = s64(token) * a.used + k;
       if (a.chosen[i] >= a.experts) continue;
       float v = col < a.cols ? a.x[s64(token) * a.stride + s64(k) * a.apart + col] : 0.0f;

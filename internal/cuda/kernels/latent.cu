@@ -2,24 +2,113 @@
 // numbers are the values. The arithmetic is that of segment.cuh, except that numbers 8t to 8t+7 of
 // 32 are columns 2t, 2t+1, 2t+8 and 2t+9 of one step of the instruction and then of the next, and
 // positions 4t to 4t+3 of 16 likewise.
-//
-// A block has 16 heads of a token, the rows of the instruction. For each segment, each warp computes
-// the weights of a run. Then each warp computes 64 columns of the values of all runs. So every
-// number of a key is read once for its scores and once for the values, for all 16 heads.
 #include "anyattention.cuh"
+#include "band.cuh"
 #include "half.cuh"
 #include "matrix.cuh"
 
 constexpr int latentHeads = 16, latentColumns = 64; // of a warp
-constexpr int latentStride = anyKeyDim + 8; // numbers between queries in shared memory
+
+// positionOf returns which of 32 positions column column%8 of 8 columns number column/8 is.
+INLINE int positionOf(int column) { return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2; }
+
+INLINE Seen seenBy(const AnyAttentionArgs &a, int position) { return Seen{a.window > 0 ? maxOf(0, position - a.window + 1) : 0, position}; }
+
+// LatentRows are the rows of the instruction: heads of a token, n of them from first on.
+struct LatentRows {
+  int token, first, n;
+  METHOD LatentRows(const AnyAttentionArgs &a, int token, int group) : token(token), first(group * latentHeads), n(minOf(latentHeads, a.heads - first)) {}
+
+  // load writes the queries to shared memory as operands, by 16 numbers and lane.
+  METHOD void load(uint4 *to, const AnyAttentionArgs &a) const {
+    const int dim = a.pool.keyDim;
+    const float *q = a.q + s64(token) * a.stride + s64(first) * dim;
+    for (int i = tidX(); i < latentHeads * dim / 4; i += blockThreads) {
+      const int row = 4 * i / dim, at = 4 * i % dim;
+      const float4 v = row < n ? *reinterpret_cast<const float4 *>(q + 4 * i) : float4{};
+      u32 *words = reinterpret_cast<u32 *>(to + 32 * (at / 32 * 2 + at / 4 % 2) + row % 8 * 4 + at / 8 % 4) + row / 8;
+      words[0] = halvesOf(v.x, v.y), words[2] = halvesOf(v.z, v.w);
+    }
+  }
+
+  // store divides four columns of a row by the sum of its weights, and writes them.
+  METHOD void store(const AnyAttentionArgs &a, int row, int column, float4 v, float sum) const {
+    if (row >= n) return;
+    const int col = (first + row) * a.values + column;
+    UNROLL for (int i = 0; i < 4; i++) v[i] = divide(v[i], sum);
+    storeFour(a.out, token, col, v);
+    if (first + row == a.heads - 1 && column == a.values - 4) { // the padding, too
+      for (int c = col + 4; c < a.out.stride; c += 4) storeFour(a.out, token, c, float4{});
+    }
+  }
+};
+
+// hide sets the scores of those of 16 positions that are not seen to -inf, and raises most to the
+// largest of a lane.
+INLINE void hide(float (&x)[2][4], float (&most)[2], int from, const Seen &seen, int t) {
+  UNROLL for (int n = 0; n < 2; n++) {
+    UNROLL for (int i = 0; i < 4; i++) {
+      const int at = from + positionOf(8 * n + 2 * t + i % 2);
+      if (at < seen.first || at > seen.last) x[n][i] = -infinity;
+      most[i / 2] = maxOf(most[i / 2], x[n][i]);
+    }
+  }
+}
+INLINE float mostOfRow(float most) { // of the lanes of a row
+  most = maxOf(most, shuffleXor(most, 1));
+  return maxOf(most, shuffleXor(most, 2));
+}
+
+// weightsOf returns the operand of the weights of 16 positions.
+INLINE uint4 weightsOf(const float (&x)[2][4], float by, const float (&top)[2]) {
+  u32 w[2][2]; // by 8 columns and row
+  UNROLL for (int n = 0; n < 2; n++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      float v[2];
+      UNROLL for (int i = 0; i < 2; i++) {
+        const float product = x[n][2 * h + i];
+        v[i] = product == -infinity ? 0 : weightOf(product, by, top[h]);
+      }
+      w[n][h] = halvesOf(v[0], v[1]);
+    }
+  }
+  return uint4{w[0][0], w[0][1], w[1][0], w[1][1]};
+}
+
+// Factors are what the sums so far and the next ones are multiplied by where they are joined.
+struct alignas(8) Factors {
+  float before, next;
+  METHOD float joined(float sum, float other) const { return fma(other, next, sum * before); }
+};
+INLINE Factors factorsOf(float &top, float next) {
+  const float most = maxOf(top, next);
+  const Factors f{exp2Of(top - most), exp2Of(next - most)};
+  top = most;
+  return f;
+}
+
+// joinValues joins values of rows g and g+8 to all; by are the factors of all rows.
+INLINE void joinValues(float (&all)[8][4], const float (&next)[8][4], const Factors *by, int g) {
+  UNROLL for (int h = 0; h < 2; h++) {
+    const Factors f = by[g + 8 * h];
+    UNROLL for (int n = 0; n < 8; n++) {
+      UNROLL for (int i = 2 * h; i < 2 * h + 2; i++) all[n][i] = f.joined(all[n][i], next[n][i]);
+    }
+  }
+}
+
+// --- A token
+
+// A block has 16 heads of a token. For each segment, each warp computes the weights of a run. Then
+// each warp computes 64 columns of the values of all runs. So every number of a key is read once
+// for its scores and once for the values, for all 16 heads.
 
 struct LatentShared {
-  alignas(16) u16 q[latentHeads][latentStride];
-  alignas(16) uint4 weight[runs][2][32]; // operands: of each half of a run, by lane
-  s64 place[segmentTokens];              // where the keys of a segment begin, in bytes
+  alignas(16) uint4 q[anyKeyDim / 16][32]; // operands: of 16 numbers, by lane
+  alignas(16) uint4 weight[runs][2][32];   // operands: of each half of a run, by lane
+  s64 place[segmentTokens];                // where the keys of a segment begin, in bytes
   float top[runs][latentHeads], sum[runs][latentHeads];
-  // What the sums so far and the next ones are multiplied by: of each run, and of the segment.
-  float before[runs + 1][latentHeads], next[runs + 1][latentHeads];
+  Factors by[runs + 1][latentHeads]; // of each run, and of the segment
   float allTop[latentHeads], allSum[latentHeads], segmentTop[latentHeads], segmentSum[latentHeads];
 };
 
@@ -27,30 +116,23 @@ struct LatentShared {
 struct Latent {
   const AnyAttentionArgs &a;
   LatentShared &s;
-  int token, head, heads; // head: the first of heads
-  int first, last;        // positions that the token sees
+  LatentRows rows;
   Place place;
+  Seen seen;
   int warp, lane, g, t;
   s64 chunkApart; // bytes between chunks of 8 numbers of a key
   bool mine;      // the warp has columns of the values
 
-  METHOD Latent(const AnyAttentionArgs &a, LatentShared &s) : a(a), s(s) {
-    token = blockZ(), head = blockY() * latentHeads, heads = minOf(latentHeads, a.heads - head);
-    place = a.table.places[token];
-    last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
+  METHOD Latent(const AnyAttentionArgs &a, LatentShared &s) : a(a), s(s), rows(a, blockZ(), blockY()) {
+    place = a.table.places[rows.token];
+    seen = seenBy(a, place.position);
     warp = tidX() / 32, lane = tidX() % 32, g = lane / 4, t = lane % 4;
     chunkApart = s64(a.pool.rows) * 16;
     mine = latentColumns * warp < a.values;
   }
 
-  METHOD void loadQueries() {
-    const float *q = a.q + s64(token) * a.stride + s64(head) * a.pool.keyDim;
-    const int dim = a.pool.keyDim;
-    for (int i = tidX(); i < latentHeads * dim / 4; i += blockThreads) {
-      const int row = 4 * i / dim, at = 4 * i % dim;
-      const float4 v = row < heads ? *reinterpret_cast<const float4 *>(q + 4 * i) : float4{};
-      *reinterpret_cast<uint2 *>(&s.q[row][at]) = uint2{halvesOf(v.x, v.y), halvesOf(v.z, v.w)};
-    }
+  METHOD void begin() {
+    rows.load(s.q[0], a);
     if (tidX() < latentHeads) s.allTop[tidX()] = -infinity, s.allSum[tidX()] = 0;
   }
 
@@ -58,24 +140,23 @@ struct Latent {
   METHOD void score(int begin) {
     const int from = begin + warp * runTokens;
     s.place[tidX()] = 0;
-    if (begin + tidX() >= first && begin + tidX() <= last) {
+    if (seen.some(begin + tidX(), 1)) {
       const Slot slot = slotIn(a.pool, a.table, place.shift, begin + tidX());
       s.place[tidX()] = slot.page + slot.at * 16;
     }
     syncWarp(); // the warp reads the places of its own run
-    if (from > last || from + runTokens <= first) {
+    if (!seen.some(from, runTokens)) {
       if (lane < latentHeads) s.top[warp][lane] = -infinity, s.sum[warp][lane] = 0;
       return;
     }
-    // Column c of the 8 columns n has position 16(n/2) + 4(c/2) + 2(n%2) + c%2 of the run. Those that
-    // are not seen read a row that is.
+    // Positions that are not seen read a row that is.
     const u8 *key[4];
-    const int seen = minOf(maxOf(from, first), last) - begin;
+    const int some = minOf(maxOf(from, seen.first), seen.last) - begin;
     UNROLL for (int n = 0; n < 4; n++) {
-      const int at = warp * runTokens + 16 * (n / 2) + 4 * (g / 2) + 2 * (n % 2) + g % 2;
-      key[n] = a.pool.base + s.place[begin + at >= first && begin + at <= last ? at : seen] + t * chunkApart;
+      const int at = warp * runTokens + positionOf(8 * n + g);
+      key[n] = a.pool.base + s.place[seen.some(begin + at, 1) ? at : some] + t * chunkApart;
     }
-    float x[4][4] = {};
+    float x[2][2][4] = {}; // by half of the run and 8 columns
     constexpr int ahead = 3; // of 32 numbers of the keys
     const int all = a.pool.keyDim / 32;
     uint4 k[ahead][4];
@@ -88,42 +169,19 @@ struct Latent {
     _Pragma("unroll 1") for (int j = 0; j < all; j += ahead) {
       UNROLL for (int i = 0; i < ahead; i++) {
         if (j + i >= all) break;
-        const uint4 q = *reinterpret_cast<const uint4 *>(&s.q[g][32 * (j + i) + 8 * t]), p = *reinterpret_cast<const uint4 *>(&s.q[g + 8][32 * (j + i) + 8 * t]);
-        UNROLL for (int n = 0; n < 4; n++) {
-          addHalfProducts(x[n], uint4{q.x, p.x, q.y, p.y}, k[i][n].x, k[i][n].y);
-          addHalfProducts(x[n], uint4{q.z, p.z, q.w, p.w}, k[i][n].z, k[i][n].w);
-        }
+        const uint4 q = s.q[2 * (j + i)][lane], p = s.q[2 * (j + i) + 1][lane];
+        UNROLL for (int n = 0; n < 4; n++) addHalfProducts(x[n / 2][n % 2], q, k[i][n].x, k[i][n].y);
+        UNROLL for (int n = 0; n < 4; n++) addHalfProducts(x[n / 2][n % 2], p, k[i][n].z, k[i][n].w);
         load(k[i], j + i + ahead);
       }
     }
     const float by = a.scale * log2e;
     float most[2] = {-infinity, -infinity}, top[2];
-    UNROLL for (int n = 0; n < 4; n++) {
-      UNROLL for (int i = 0; i < 4; i++) {
-        const int at = from + 16 * (n / 2) + 4 * t + 2 * (n % 2) + i % 2;
-        if (at < first || at > last) x[n][i] = -infinity;
-        most[i / 2] = maxOf(most[i / 2], x[n][i]);
-      }
-    }
-    UNROLL for (int h = 0; h < 2; h++) {
-      most[h] = maxOf(most[h], shuffleXor(most[h], 1));
-      most[h] = maxOf(most[h], shuffleXor(most[h], 2));
-      top[h] = topOf(most[h], by);
-    }
+    UNROLL for (int half = 0; half < 2; half++) hide(x[half], most, from + 16 * half, seen, t);
+    UNROLL for (int h = 0; h < 2; h++) top[h] = topOf(mostOfRow(most[h]), by);
     float sum[4] = {};
     UNROLL for (int half = 0; half < 2; half++) {
-      u32 w[2][2]; // by 8 columns and row
-      UNROLL for (int n = 0; n < 2; n++) {
-        UNROLL for (int h = 0; h < 2; h++) {
-          float v[2];
-          UNROLL for (int i = 0; i < 2; i++) {
-            const float product = x[2 * half + n][2 * h + i];
-            v[i] = product == -infinity ? 0 : weightOf(product, by, top[h]);
-          }
-          w[n][h] = halvesOf(v[0], v[1]);
-        }
-      }
-      const uint4 operand{w[0][0], w[0][1], w[1][0], w[1][1]};
+      const uint4 operand = weightsOf(x[half], by, top);
       s.weight[warp][half][lane] = operand;
       addHalfProducts(sum, operand, halfOnes, halfOnes);
     }
@@ -133,36 +191,24 @@ struct Latent {
     }
   }
 
-  METHOD bool seen(int begin, int run) const { return begin + run * runTokens <= last && begin + (run + 1) * runTokens > first; }
-
   // joinRuns computes the factors of a segment's runs, and of the segment itself.
   METHOD void joinRuns(int begin) {
     if (tidX() >= latentHeads) return;
     const int row = tidX();
     float top = -infinity, sum = 0;
+    const auto join = [&](int at, float &top, float &sum, float nextTop, float nextSum) ALWAYS {
+      const Factors f = factorsOf(top, nextTop);
+      s.by[at][row] = f, sum = f.joined(sum, nextSum);
+    };
     for (int r = 0; r < runs; r++) {
-      if (seen(begin, r)) joinFactors(r, row, top, sum, s.top[r][row], s.sum[r][row]);
+      if (seen.some(begin + r * runTokens, runTokens)) join(r, top, sum, s.top[r][row], s.sum[r][row]);
     }
     s.segmentTop[row] = top, s.segmentSum[row] = sum;
-    joinFactors(runs, row, s.allTop[row], s.allSum[row], top, sum);
-  }
-  METHOD void joinFactors(int at, int row, float &top, float &sum, float nextTop, float nextSum) {
-    const float most = maxOf(top, nextTop), x = exp2Of(top - most), y = exp2Of(nextTop - most);
-    s.before[at][row] = x, s.next[at][row] = y;
-    top = most, sum = fma(nextSum, y, sum * x);
+    join(runs, s.allTop[row], s.allSum[row], top, sum);
   }
 
-  // Number 2h+e of value n of a lane is of row g+8h and column 16t + 8e + n of the warp's.
-  METHOD void add(float (&all)[8][4], const float (&next)[8][4], int at) const {
-    UNROLL for (int h = 0; h < 2; h++) {
-      const float x = s.before[at][g + 8 * h], y = s.next[at][g + 8 * h];
-      UNROLL for (int n = 0; n < 8; n++) {
-        UNROLL for (int e = 0; e < 2; e++) all[n][2 * h + e] = fma(next[n][2 * h + e], y, all[n][2 * h + e] * x);
-      }
-    }
-  }
-
-  // values sets part to the warp's columns of a segment's values.
+  // values sets part to the warp's columns of a segment's values. Number 2h+e of value n of a lane
+  // is of row g+8h and column 16t + 8e + n of the warp's.
   METHOD void values(float (&part)[8][4], int begin) const {
     UNROLL for (int n = 0; n < 8; n++) {
       UNROLL for (int i = 0; i < 4; i++) part[n][i] = 0;
@@ -170,14 +216,14 @@ struct Latent {
     const u8 *chunk = a.pool.base + (8 * warp + g) * chunkApart;
     uint4 v[2][4];
     // Positions that are not seen have a weight of 0, and read a row that is seen.
-    const int some = minOf(maxOf(begin, first), last) - begin;
+    const int some = minOf(maxOf(begin, seen.first), seen.last) - begin;
     auto load = [&](uint4 (&to)[4], int run, int half) ALWAYS {
       UNROLL for (int i = 0; i < 4; i++) {
         const int at = run * runTokens + 16 * half + 4 * t + i;
-        to[i] = *reinterpret_cast<const uint4 *>(chunk + s.place[begin + at >= first && begin + at <= last ? at : some]);
+        to[i] = *reinterpret_cast<const uint4 *>(chunk + s.place[seen.some(begin + at, 1) ? at : some]);
       }
     };
-    const int from = maxOf(0, first - begin) / runTokens, end = minOf(last - begin, segmentTokens - 1) / runTokens + 1;
+    const int from = maxOf(0, seen.first - begin) / runTokens, end = minOf(seen.last - begin, segmentTokens - 1) / runTokens + 1;
     load(v[0], from, 0);
     _Pragma("unroll 1") for (int run = from; run < end; run++) {
       float x[8][4] = {};
@@ -192,7 +238,7 @@ struct Latent {
           addHalfProducts(x[n], w, b0, b1);
         }
       }
-      add(part, x, run);
+      joinValues(part, x, s.by[run], g);
     }
   }
 
@@ -202,17 +248,6 @@ struct Latent {
       UNROLL for (int e = 0; e < 2; e++) {
         UNROLL for (int n = 0; n < 8; n += 4) f(g + 8 * h, latentColumns * warp + 16 * t + 8 * e + n, float4{all[n][2 * h + e], all[n + 1][2 * h + e], all[n + 2][2 * h + e], all[n + 3][2 * h + e]});
       }
-    }
-  }
-
-  // store divides four columns of a row by the sum of its weights, and writes them.
-  METHOD void store(int row, int column, float4 v, float sum) const {
-    if (row >= heads) return;
-    const int col = (head + row) * a.values + column;
-    UNROLL for (int i = 0; i < 4; i++) v[i] = divide(v[i], sum);
-    storeFour(a.out, token, col, v);
-    if (head + row == a.heads - 1 && column == a.values - 4) { // the padding, too
-      for (int c = col + 4; c < a.out.stride; c += 4) storeFour(a.out, token, c, float4{});
     }
   }
 };
@@ -231,10 +266,10 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
   Latent l(a, s);
   waitForPrevious();
   allowNext();
-  if (l.token >= *a.count) return;
-  const int lowest = l.first / segmentTokens, segments = l.last / segmentTokens - lowest + 1;
+  if (l.rows.token >= *a.count) return;
+  const int lowest = l.seen.first / segmentTokens, segments = l.seen.last / segmentTokens - lowest + 1;
   if (blockX() >= segments) return;
-  l.loadQueries();
+  l.begin();
   syncBlock();
   float all[8][4] = {};
   _Pragma("unroll 1") for (int i = blockX(); i < segments; i += gridX()) {
@@ -247,23 +282,314 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
       float part[8][4];
       l.values(part, begin);
       if (a.split) {
-        float *to = latentPart(a, l.token, blockY(), i) + 2;
+        float *to = latentPart(a, l.rows.token, blockY(), i) + 2;
         l.each(part, [&](int row, int column, float4 v) ALWAYS {
           float2 *four = reinterpret_cast<float2 *>(to + row * (a.values + 2) + column);
           four[0] = float2{v.x, v.y}, four[1] = float2{v.z, v.w};
         });
       } else {
-        l.add(all, part, runs);
+        joinValues(all, part, s.by[runs], l.g);
       }
     }
     if (a.split && tidX() < latentHeads) {
-      float *to = latentPart(a, l.token, blockY(), i) + tidX() * (a.values + 2);
+      float *to = latentPart(a, l.rows.token, blockY(), i) + tidX() * (a.values + 2);
       to[0] = s.segmentTop[tidX()], to[1] = s.segmentSum[tidX()];
     }
     syncBlock(); // all warps have read weights and factors
   }
   if (a.split || !l.mine) return;
-  l.each(all, [&](int row, int column, float4 v) ALWAYS { l.store(row, column, v, s.allSum[row]); });
+  l.each(all, [&](int row, int column, float4 v) ALWAYS { l.rows.store(a, row, column, v, s.allSum[row]); });
+}
+
+// --- Many tokens
+
+// A block has 16 heads of each of two adjacent tokens. It copies the keys of pieces of 64 positions
+// to shared memory, once for both tokens if they are of one sequence; otherwise it attends for one
+// and then for the other. Each warp computes the scores of 16 positions for one of the tokens, and
+// then 64 columns of the values for both.
+
+constexpr int manyTokens = 2;
+constexpr int latentPiece = 64, pieceRuns = latentPiece / runTokens, pieceHalves = 2 * pieceRuns;
+constexpr int factorsHalf = 1, sumsHalf = 2; // of the warps that compute these
+static_assert(manyTokens * pieceHalves == runs);
+
+struct ManyShared {
+  alignas(16) uint4 weight[manyTokens][pieceHalves][32]; // operands: of each half of a run, by lane
+  float most[manyTokens][pieceHalves][latentHeads];      // the largest products
+  Factors by[manyTokens][pieceRuns + 1][latentHeads];    // of each run, and of the segment
+  // Of the segment so far, and of all before it.
+  float top[manyTokens][latentHeads], sum[manyTokens][latentHeads], allTop[manyTokens][latentHeads], allSum[manyTokens][latentHeads];
+};
+
+// A Many is the work of a block. A piece in shared memory is rows of whole 128 bytes, of positions
+// in the order of the instruction's columns. Chunk c of row r is number c^mixed(r), so that eight
+// rows of a chunk are in different banks, and so are four chunks of two rows.
+struct Many {
+  const AnyAttentionArgs &a;
+  ManyShared &s;
+  int id, warp, lane, g, t;
+  int token, half; // that the warp computes scores for
+  int rowBytes;    // of a key in shared memory
+  int queryBytes;  // of a token's queries in shared memory, operands as in LatentShared
+  u32 queries, pieces;
+  s64 chunkApart;
+  int shift;
+  Seen seen[manyTokens]{}; // by each token, of the sequence at shift
+  Seen own;                // by the token of the warp's scores
+
+  METHOD static int mixed(int row) { return row % 2 * 4 + row / 2 % 4; }
+
+  METHOD Many(const AnyAttentionArgs &a, ManyShared &s) : a(a), s(s) {
+    locate();
+    rowBytes = (a.pool.keyDim + 63) / 64 * 128, queryBytes = 2 * latentHeads * a.pool.keyDim;
+    pieces = sharedAt(sharedBytes()), queries = pieces + 2 * latentPiece * rowBytes;
+    chunkApart = s64(a.pool.rows) * 16;
+    if (id < manyTokens * latentHeads) {
+      const int k = id / latentHeads, row = id % latentHeads;
+      s.top[k][row] = s.allTop[k][row] = -infinity, s.sum[k][row] = s.allSum[k][row] = 0;
+    }
+  }
+
+  METHOD void locate() {
+    id = tidX();
+    asm volatile("" : "+r"(id)); // what a piece needs of it is computed anew, to have registers
+    __builtin_assume(id >= 0 && id < blockThreads);
+    warp = id / 32, lane = id % 32, g = lane / 4, t = lane % 4;
+    token = warp / pieceHalves, half = warp % pieceHalves;
+    own = token == 0 ? seen[0] : seen[1];
+  }
+
+  METHOD u32 pieceAt(int i) const { return pieces + i * latentPiece * rowBytes; }
+
+  // find returns where the thread's part of a piece begins, in bytes, and -1 if no token sees it.
+  METHOD s64 find(int begin) const {
+    const int position = begin + positionOf(id % latentPiece);
+    if (!seen[0].some(position, 1) && !seen[1].some(position, 1)) return -1;
+    const Slot slot = slotIn(a.pool, a.table, shift, position);
+    return slot.page + slot.at * 16 + id / latentPiece * chunkApart;
+  }
+  // copy starts the copy of a piece. Rows that no token sees keep what they have.
+  METHOD void copy(u32 piece, s64 from) const {
+    if (from < 0) return;
+    constexpr int each = blockThreads / latentPiece; // adjacent chunks of a row are of different threads
+    static_assert(each == 4);
+    const int row = id % latentPiece, mix = mixed(row);
+    const u32 to = piece + row * rowBytes + 16 * (id / latentPiece ^ mix % each);
+    const u8 *key = a.pool.base + from;
+    const int all = a.pool.keyDim / 32;
+    for (int j = 0; j < all; j++, key += each * chunkApart) copyChunk(to + 16 * each * (j ^ mix / each), key, true);
+  }
+
+  // score computes the warp's 16 positions, and their largest product.
+  METHOD void score(float (&x)[2][4], u32 piece, int begin) {
+    if (!own.some(begin + half / 2 * runTokens, runTokens)) return;
+    const int all = a.pool.keyDim / 32, mix = mixed(g);
+    const u32 q = queries + token * queryBytes + 16 * lane, key = piece + (16 * half + g) * rowBytes + 16 * (t ^ mix % 4);
+    uint4 v[2][4]; // by turns: of 32 numbers of the queries and of two keys
+    const auto load = [&](uint4 (&v)[4], int j) ALWAYS {
+      if (j >= all) return;
+      UNROLL for (int i = 0; i < 2; i++) {
+        v[i] = loadChunk(q + 1024 * j + 512 * i);
+        v[2 + i] = loadChunk(key + 8 * i * rowBytes + 64 * (j ^ mix / 4));
+      }
+    };
+    UNROLL for (int n = 0; n < 2; n++) {
+      UNROLL for (int i = 0; i < 4; i++) x[n][i] = 0;
+    }
+    load(v[0], 0);
+    _Pragma("unroll 1") for (int j = 0; j < all; j += 2) {
+      UNROLL for (int i = 0; i < 2; i++) {
+        if (j + i >= all) break;
+        load(v[1 - i], j + i + 1);
+        UNROLL for (int n = 0; n < 2; n++) addHalfProducts(x[n], v[i][0], v[i][2 + n].x, v[i][2 + n].y);
+        UNROLL for (int n = 0; n < 2; n++) addHalfProducts(x[n], v[i][1], v[i][2 + n].z, v[i][2 + n].w);
+      }
+    }
+    float most[2] = {-infinity, -infinity};
+    hide(x, most, begin + 16 * half, own, t);
+    UNROLL for (int h = 0; h < 2; h++) {
+      most[h] = mostOfRow(most[h]);
+      if (t == 0) s.most[token][half][g + 8 * h] = most[h];
+    }
+  }
+
+  // ends reports whether a piece is the last one of a segment that a token sees.
+  METHOD static bool ends(const Seen &seen, int begin) {
+    return seen.some(begin, latentPiece) && ((begin + latentPiece) % segmentTokens == 0 || begin + latentPiece > seen.last);
+  }
+
+  METHOD float topOfRun(int r, int row) const {
+    return topOf(maxOf(s.most[token][2 * r][row], s.most[token][2 * r + 1][row]), a.scale * log2e);
+  }
+
+  // weigh computes the weights of the warp's positions. One warp of each token computes its factors
+  // too, each row with one lane.
+  METHOD void weigh(const float (&x)[2][4], int begin) {
+    if (own.some(begin + half / 2 * runTokens, runTokens)) {
+      const float next[2] = {topOfRun(half / 2, g), topOfRun(half / 2, g + 8)};
+      s.weight[token][half][lane] = weightsOf(x, a.scale * log2e, next);
+    }
+    if (half != factorsHalf || t > 1) return;
+    const int row = g + 8 * t;
+    float top = s.top[token][row];
+    UNROLL for (int r = 0; r < pieceRuns; r++) {
+      if (own.some(begin + r * runTokens, runTokens)) s.by[token][r][row] = factorsOf(top, topOfRun(r, row));
+    }
+    if (ends(own, begin)) {
+      s.by[token][pieceRuns][row] = factorsOf(s.allTop[token][row], top);
+      top = -infinity;
+    }
+    s.top[token][row] = top;
+  }
+  // addSums adds the sums of the weights. One warp of each token does it, each row with one lane.
+  METHOD void addSums(int begin) {
+    if (half != sumsHalf) return;
+    const int row = g + 8 * (t % 2);
+    float sum = s.sum[token][row];
+    UNROLL for (int r = 0; r < pieceRuns; r++) {
+      if (!own.some(begin + r * runTokens, runTokens)) continue;
+      float next[4] = {};
+      UNROLL for (int i = 0; i < 2; i++) addHalfProducts(next, s.weight[token][2 * r + i][lane], halfOnes, halfOnes);
+      sum = s.by[token][r][row].joined(sum, t % 2 ? next[2] : next[0]);
+    }
+    if (t > 1) return;
+    if (ends(own, begin)) {
+      s.allSum[token][row] = s.by[token][pieceRuns][row].joined(s.allSum[token][row], sum);
+      sum = 0;
+    }
+    s.sum[token][row] = sum;
+  }
+
+  // addRun joins the values of a run to the parts of tokens FROM to TO-1. Number 2h+e of value n of
+  // a lane is of row g+8h and column 8n + 2t + e of the warp's. If WHOLE is false, positions that
+  // the token does not see count as 0, whatever they are.
+  template <int FROM, int TO, bool WHOLE> METHOD void addRun(float (&part)[manyTokens][8][4], u32 piece, int begin, int r) const {
+    const int row = r * runTokens + lane;
+    const u32 at = piece + row * rowBytes + 2 * latentColumns * warp, mix = 16 * mixed(row);
+    uint4 w[TO - FROM][2];
+    Factors f[TO - FROM][2];
+    UNROLL for (int k = FROM; k < TO; k++) {
+      UNROLL for (int i = 0; i < 2; i++) w[k - FROM][i] = s.weight[k][2 * r + i][lane], f[k - FROM][i] = s.by[k][r][g + 8 * i];
+    }
+    u32 mask[4];
+    if constexpr (!WHOLE) {
+      UNROLL for (int i = 0; i < 4; i++) {
+        const int first = begin + r * runTokens + positionOf(8 * i + 2 * t);
+        mask[i] = (seen[FROM].some(first, 1) ? 0xffffu : 0) | (seen[FROM].some(first + 1, 1) ? 0xffff0000u : 0);
+      }
+    }
+    constexpr int each = 2; // of 8 columns at a time, so that the chains of their products overlap
+    UNROLL for (int n = 0; n < 8; n += each) {
+      u32 now[each][4];
+      UNROLL for (int e = 0; e < each; e++) loadTransposed(now[e], at + (16 * (n + e) ^ mix));
+      if constexpr (!WHOLE) {
+        UNROLL for (int e = 0; e < each; e++) {
+          UNROLL for (int i = 0; i < 4; i++) now[e][i] &= mask[i];
+        }
+      }
+      float x[TO - FROM][each][4] = {};
+      UNROLL for (int i = 0; i < 2; i++) {
+        UNROLL for (int e = 0; e < each; e++) {
+          UNROLL for (int k = 0; k < TO - FROM; k++) addHalfProducts(x[k][e], w[k][i], now[e][2 * i], now[e][2 * i + 1]);
+        }
+      }
+      UNROLL for (int k = 0; k < TO - FROM; k++) {
+        UNROLL for (int e = 0; e < each; e++) {
+          UNROLL for (int i = 0; i < 4; i++) part[FROM + k][n + e][i] = f[k][i / 2].joined(part[FROM + k][n + e][i], x[k][e][i]);
+        }
+      }
+    }
+  }
+
+  // addValues joins the values of a piece to the parts, and these to all where a segment ends.
+  METHOD void addValues(float (&all)[manyTokens][8][4], float (&part)[manyTokens][8][4], u32 piece, int begin) const {
+    _Pragma("unroll 1") for (int r = 0; r < pieceRuns; r++) {
+      const int from = begin + r * runTokens;
+      if (seen[0].all(from, runTokens) && seen[1].all(from, runTokens)) {
+        addRun<0, 2, true>(part, piece, begin, r);
+      } else {
+        if (seen[0].some(from, runTokens)) addRun<0, 1, false>(part, piece, begin, r);
+        if (seen[1].some(from, runTokens)) addRun<1, 2, false>(part, piece, begin, r);
+      }
+    }
+    UNROLL for (int k = 0; k < manyTokens; k++) {
+      if (!ends(seen[k], begin)) continue;
+      joinValues(all[k], part[k], s.by[k][pieceRuns], g);
+      UNROLL for (int n = 0; n < 8; n++) {
+        UNROLL for (int i = 0; i < 4; i++) part[k][n][i] = 0;
+      }
+    }
+  }
+
+  // attend attends for tokens that see positions first to last of the sequence at shift.
+  METHOD void attend(float (&all)[manyTokens][8][4], float (&part)[manyTokens][8][4], int first, int last) {
+    const int start = first / latentPiece * latentPiece;
+    // While a piece is computed, the next one is copied and the one after that is found.
+    s64 next = -1;
+    _Pragma("unroll 1") for (int begin = start - 2 * latentPiece, i = 0; begin <= last; begin += latentPiece, i ^= 1) {
+      waitCopies<0>();
+      syncBlock(); // the queries and the piece are there, and all warps are done with the other one
+      copy(pieceAt(1 - i), next);
+      endCopies();
+      next = find(begin + 2 * latentPiece);
+      if (begin < start) continue;
+      locate();
+      const u32 piece = pieceAt(i);
+      float x[2][4];
+      score(x, piece, begin);
+      syncBlock();
+      weigh(x, begin);
+      syncBlock();
+      addSums(begin);
+      if (latentColumns * warp < a.values) addValues(all, part, piece, begin);
+    }
+  }
+};
+
+// attend_many attends, with the same bits as attend. Grid (ceil(heads/16), ceil(T/2)), 256 threads,
+// dynamic shared memory of queries and two pieces. Tokens that see most come first.
+// cost: shared memory. Every warp reads the queries of a token for 16 positions.
+extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend_many(const AnyAttentionArgs a) {
+  __shared__ ManyShared s;
+  const int token = manyTokens * (gridY() - 1 - blockY());
+  waitForPrevious();
+  allowNext();
+  const int count = *a.count;
+  if (token >= count) return;
+  Many m(a, s);
+  const bool two = token + 1 < count;
+  const Place *places = a.table.places + token;
+  const bool together = two && places[0].shift == places[1].shift && places[0].position + 1 == places[1].position;
+  const LatentRows rows[manyTokens] = {{a, token, blockX()}, {a, token + 1, blockX()}};
+  UNROLL for (int k = 0; k < manyTokens; k++) {
+    if (k == 0 || two) rows[k].load(reinterpret_cast<uint4 *>(sharedBytes() + 2 * latentPiece * m.rowBytes + k * m.queryBytes), a);
+  }
+  float all[manyTokens][8][4] = {}, part[manyTokens][8][4] = {};
+  _Pragma("unroll 1") for (int turn = 0; turn < (two && !together ? 2 : 1); turn++) {
+    const Seen none{0, -1}, sees = seenBy(a, places[turn].position);
+    m.shift = places[turn].shift;
+    m.seen[0] = turn == 0 ? sees : none;
+    m.seen[1] = turn == 1 ? sees : together ? seenBy(a, sees.last + 1) : none;
+    m.attend(all, part, sees.first, sees.last + together);
+  }
+  syncBlock();
+  if (latentColumns * m.warp >= a.values) return;
+  // Two lanes exchange pairs of columns, so that each has four adjacent ones of eight.
+  const int odd = m.t % 2;
+  UNROLL for (int k = 0; k < manyTokens; k++) {
+    UNROLL for (int h = 0; h < 2; h++) {
+      UNROLL for (int n = 0; n < 8; n += 2) {
+        float v[2][2]; // of the lane's eight columns: the lower pair and the upper pair
+        UNROLL for (int e = 0; e < 2; e++) {
+          const float even = all[k][n][2 * h + e], uneven = all[k][n + 1][2 * h + e];
+          const float got = shuffleXor(odd ? even : uneven, 1);
+          v[0][e] = odd ? got : even, v[1][e] = odd ? uneven : got;
+        }
+        const int row = m.g + 8 * h;
+        if (k == 0 || two) rows[k].store(a, row, latentColumns * m.warp + 8 * (n + odd) + m.t / 2 * 4, float4{v[0][0], v[0][1], v[1][0], v[1][1]}, s.allSum[k][row]);
+      }
+    }
+  }
 }
 
 // join joins the parts of a head. Grid (1, heads, T), 256 threads.
@@ -274,8 +600,7 @@ extern "C" __global__ void __launch_bounds__(blockThreads) join(const AnyAttenti
   waitForPrevious();
   allowNext();
   if (token >= *a.count) return;
-  const int first = a.window > 0 ? maxOf(0, place.position - a.window + 1) : 0;
-  const int segments = place.position / segmentTokens - first / segmentTokens + 1;
+  const int segments = place.position / segmentTokens - seenBy(a, place.position).first / segmentTokens + 1;
   float value[anyPasses];
   int row[anyPasses], at[anyPasses];
   UNROLL for (int p = 0; p < anyPasses; p++) at[p] = tidX() + blockThreads * p, row[p] = at[p] < a.values ? 0 : 1;

@@ -83,7 +83,9 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
 #define SINGLE(...) __VA_ARGS__
 
 // The kernels of any format times float32, for one row of the input and for 8. Formats with small
-// tiles are those of weights that few blocks read, such as a router's.
-#define LINEAR_OF_FLOATS(F)                                                                       \
-  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1) \
+// tiles are those of weights that few blocks read, such as a router's; linear_floats.cuh has the
+// kernels of F32 for several rows.
+#define LINEAR_OF_A_ROW(F) LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1)
+#define LINEAR_OF_FLOATS(F) \
+  LINEAR_OF_A_ROW(F)        \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, 1)

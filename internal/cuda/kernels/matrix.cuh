@@ -41,9 +41,17 @@ INLINE u32 halvesOf(float low, float high) {
 INLINE void copyChunk(u32 to, const void *from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
-INLINE uint2 loadHalf(u32 from) { // half of a chunk
+INLINE void copyHalf(u32 to, const void *from) { // half of a chunk
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to), "l"(from) : "memory");
+}
+INLINE uint2 loadHalf(u32 from) {
   uint2 v;
   asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(from) : "memory");
+  return v;
+}
+INLINE uint4 loadChunk(u32 from) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
   return v;
 }
 INLINE void storeChunk(u32 to, uint4 v) {

@@ -27,64 +27,51 @@ struct RouteArgs {
   s32 *sizes;          // [2] the numbers of active experts and of slots
 };
 
-// inGroup returns the sum of the top best experts of a group, added from the best on.
-INLINE double inGroup(const double *choice, int size, int top) {
-  double sum = 0, last = infinity;
-  int at = -1;
-  for (int k = 0; k < top; k++) {
-    double best = -infinity;
-    int next = size;
-    for (int i = 0; i < size; i++) {
-      const double v = choice[i];
-      if ((v < last || (v == last && i > at)) && (v > best || next == size)) best = v, next = i;
+// keyOf returns a key of v: the larger number has the larger key, and both zeros have the same.
+INLINE u64 keyOf(double v) {
+  const u64 bits = __builtin_bit_cast(u64, v == 0 ? 0.0 : v);
+  return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+INLINE double ofKey(u64 key) { return doubleOf(key >> 63 ? key & ~(1ull << 63) : ~key); }
+
+// eachBest calls take for the best n of size keys, the best first; of equal ones, the first is
+// better. It runs in a warp; a lane has every 32nd key. take is called by all lanes with the rank
+// and the lane that has the key, and with the best key of the calling lane and its index.
+template <class Take> INLINE void eachBest(const u64 *keys, int size, int n, int lane, const Take &take) {
+  u64 best = ~0ull, second = 0; // of the lane's keys that are not taken; 0 is no key
+  int at = -1, secondAt = -1;
+  const auto find = [&]() ALWAYS {
+    const u64 last = best;
+    const int taken = at;
+    best = 0;
+#pragma unroll 8
+    for (int i = lane; i < size; i += 32) {
+      const u64 key = keys[i];
+      const bool left = key <= last - (i <= taken), first = left & (key > best), next = left & (key > second);
+      second = first ? best : next ? key : second, secondAt = first ? at : next ? i : secondAt;
+      best = first ? key : best, at = first ? i : at;
     }
-    sum = sum + best, last = best, at = next;
+  };
+  find();
+  _Pragma("unroll 1") for (int k = 0; k < n; k++) {
+    const u32 high = u32(best >> 32), most = warpMax(high);
+    u32 all = ballot(high == most);
+    if (all & (all - 1)) {
+      const u32 low = high == most ? u32(best) : 0;
+      const bool equal = warpMax(low) == low && high == most;
+      const u32 first = ~warpMax(equal ? ~u32(at) : 0);
+      all = ballot(equal && u32(at) == first);
+    }
+    const int from = __builtin_ctz(all);
+    take(k, from, best, at);
+    if (lane == from) {
+      if (second) best = second, at = secondAt, second = 0;
+      else find();
+    }
   }
-  return sum;
 }
 
-// scoreExperts computes, with one warp, the scores of all experts and the values that choose among
-// them. It returns whether all logits are finite.
-INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores, double *choice, double *groups, int lane) {
-  bool good = true;
-  double top = -infinity;
-  for (int i = lane; i < a.experts; i += 32) {
-    const float v = logits[i];
-    good = good && isFinite(v);
-    scores[i] = v;
-    top = double(v) > top ? double(v) : top;
-  }
-  if (ballot(good) != 0xffffffffu) return false;
-  top = warpMax(top);
-  if (a.score == softmaxAll) {
-    double sum = 0;
-    for (int i = lane; i < a.experts; i += 32) {
-      scores[i] = exponential(scores[i] - top);
-      sum = sum + scores[i];
-    }
-    sum = warpSum(sum);
-    for (int i = lane; i < a.experts; i += 32) scores[i] = scores[i] / sum;
-  } else if (a.score == sigmoidEach) {
-    for (int i = lane; i < a.experts; i += 32) scores[i] = 1 / (1 + exponential(-scores[i]));
-  } else if (a.score == sqrtSoftplus) {
-    for (int i = lane; i < a.experts; i += 32) scores[i] = __builtin_sqrt(softplus(scores[i]));
-  }
-  for (int i = lane; i < a.experts; i += 32) choice[i] = a.bias ? scores[i] + double(a.bias[i]) : scores[i];
-  if (a.groups <= 1) return true;
-  syncWarp();
-  const int size = a.experts / a.groups;
-  for (int g = lane; g < a.groups; g += 32) groups[g] = inGroup(choice + g * size, size, a.groupTop);
-  syncWarp();
-  for (int g = lane; g < a.groups; g += 32) {
-    int better = 0;
-    for (int h = 0; h < a.groups; h++) better += groups[h] > groups[g] || (groups[h] == groups[g] && h < g);
-    if (better < a.groupsUsed) continue;
-    for (int i = 0; i < size; i++) choice[g * size + i] = -infinity;
-  }
-  return true;
-}
-
-constexpr int routeThreads = 128;
+constexpr int routeThreads = 128, routeWarps = routeThreads / 32;
 
 // A RouteForm has what few routers use: factors of the experts' weights, the jitter of sparseMixer,
 // experts without matrices (from real on), and experts that are given.
@@ -114,37 +101,96 @@ INLINE void mixed(double *mine, const double *scores, const s32 *picked, int exp
   syncWarp();
 }
 
-// routeToken chooses the experts of a token, in float64. The first warp of the block computes
-// scores and weights; each thread ranks experts among all.
+// limit makes -inf of the keys of all experts that are not in the best groups.
+INLINE void limit(const RouteArgs &a, u64 *keys, double *groups) {
+  const int lane = tidX() & 31, size = a.experts / a.groups;
+  for (int g = tidX() / 32; g < a.groups; g += routeWarps) {
+    double sum = 0;
+    eachBest(keys + g * size, size, a.groupTop, lane, [&](int, int from, u64 key, int) ALWAYS {
+      sum = sum + ofKey(u64(shuffleFrom(u32(key >> 32), from)) << 32 | shuffleFrom(u32(key), from));
+    });
+    if (lane == 0) groups[g] = sum;
+  }
+  syncBlock();
+  for (int g = tidX(); g < a.groups; g += routeThreads) {
+    int better = 0;
+    for (int h = 0; h < a.groups; h++) better += groups[h] > groups[g] || (groups[h] == groups[g] && h < g);
+    if (better < a.groupsUsed) continue;
+    for (int i = 0; i < size; i++) keys[g * size + i] = keyOf(-infinity);
+  }
+}
+
+// scoreExperts computes the scores of all experts, in which the block has put the logits, and the
+// keys that choose among them, in which it has put the bits of the biases.
+INLINE void scoreExperts(const RouteArgs &a, double top, double *scores, u64 *keys, double *groups) {
+  __shared__ double total;
+  double sum = 1;
+  if (a.score == softmaxAll) {
+    for (int i = tidX(); i < a.experts; i += routeThreads) scores[i] = exponential(scores[i] - top);
+    syncBlock();
+    if (tidX() < 32) {
+      sum = 0;
+#pragma unroll 8
+      for (int i = tidX(); i < a.experts; i += 32) sum = sum + scores[i];
+      sum = warpSum(sum);
+      if (tidX() == 0) total = sum;
+    }
+    syncBlock();
+    sum = total;
+  }
+  for (int i = tidX(); i < a.experts; i += routeThreads) {
+    double v = scores[i];
+    if (a.score == softmaxAll) v = v / sum;
+    if (a.score == sigmoidEach) v = 1 / (1 + exponential(-v));
+    if (a.score == sqrtSoftplus) v = __builtin_sqrt(softplus(v));
+    scores[i] = v;
+    keys[i] = keyOf(a.bias ? v + doubleOf(keys[i]) : v);
+  }
+  syncBlock();
+  if (a.groups <= 1) return;
+  limit(a, keys, groups);
+  syncBlock();
+}
+
+// routeToken chooses the experts of a token, in float64. The block computes the scores, and its
+// first warp chooses among them.
 template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm &form) {
   extern __shared__ double shared[];
-  __shared__ int finite;
+  __shared__ float tops[routeWarps];
+  double *scores = shared, *groups = scores + 2 * a.experts, *mine = groups + a.groups;
+  u64 *keys = reinterpret_cast<u64 *>(scores + a.experts);
+  s32 *picked = reinterpret_cast<s32 *>(mine + a.used);
+  for (int i = tidX(); a.bias && i < a.experts; i += routeThreads) keys[i] = __builtin_bit_cast(u64, double(a.bias[i]));
   waitForPrevious();
   allowNext();
   const int token = blockX(), lane = tidX() & 31, count = *a.count;
   if (token >= count) return;
-  double *scores = shared, *choice = scores + a.experts, *groups = choice + a.experts, *mine = groups + a.groups;
-  s32 *picked = reinterpret_cast<s32 *>(mine + a.used);
-  if (tidX() < 32) {
-    const bool good = scoreExperts(a, a.logits + s64(token) * a.stride, scores, choice, groups, lane);
-    if (lane == 0) finite = good;
+  const float *logits = a.logits + s64(token) * a.stride;
+  float top = -float(infinity); // inf if a logit is not finite
+  for (int i = tidX(); i < a.experts; i += routeThreads) {
+    const float v = logits[i];
+    scores[i] = v;
+    top = maxOf(top, isFinite(v) ? v : float(infinity));
   }
+  top = warpMax(top);
+  if (lane == 0) tops[tidX() / 32] = top;
   syncBlock();
-  const bool good = finite, given = FORMS && form.given;
-  for (int k = tidX(); given && good && k < a.used; k += routeThreads) {
+  UNROLL for (int i = 0; i < routeWarps; i++) top = maxOf(top, tops[i]);
+  const bool good = isFinite(top), given = FORMS && form.given;
+  if (good) scoreExperts(a, top, scores, keys, groups);
+  if (tidX() >= 32) return;
+  for (int k = lane; given && good && k < a.used; k += 32) {
     const float e = form.given[s64(token) * form.givenStride + k];
     picked[k] = e > 0 ? int(minOf(e, float(a.experts - 1))) : 0; // NaN gives 0
-    mine[k] = scores[picked[k]];
   }
-  for (int i = tidX(); !given && good && i < a.experts; i += routeThreads) {
-    const double own = choice[i];
-    int better = 0;
-#pragma unroll 8
-    for (int j = 0; j < a.experts; j++) better += choice[j] > own || (choice[j] == own && j < i);
-    if (better < a.used) picked[better] = i, mine[better] = scores[i];
+  if (!given && good) {
+    eachBest(keys, a.experts, a.used, lane, [&](int k, int from, u64, int at) ALWAYS {
+      if (lane == from) picked[k] = at;
+    });
   }
-  syncBlock();
-  if (tidX() >= 32) return;
+  syncWarp();
+  for (int k = lane; good && k < a.used; k += 32) mine[k] = scores[picked[k]];
+  syncWarp();
   if (good && a.score == softmaxChosen) {
     double best = -infinity;
     for (int k = lane; k < a.used; k += 32) best = mine[k] > best ? mine[k] : best;
@@ -156,6 +202,7 @@ template <bool FORMS> INLINE void routeToken(const RouteArgs &a, const RouteForm
   double sum = 1;
   if (good && (a.score == softmaxChosen || a.normalize)) {
     sum = 0;
+#pragma unroll 8
     for (int k = 0; k < a.used; k++) sum = sum + mine[k];
   }
   for (int k = lane; k < a.used; k += 32) {

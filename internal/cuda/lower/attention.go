@@ -175,18 +175,33 @@ func (c *Compiler) prefixMoves(s *fuse.Stage) (prefix, decode func(b *plan.Batch
 // special kernels. A float32 cache has kernels with different arithmetic.
 type attentionBy struct {
 	cache, heads string
+	decodeHeads  string // heads for decoding
 	floats       bool
 	headDim      int  // 0 for any
+	wideDim      int  // of the kernel for wide tiles; 0 for none
 	prefixed     bool // decode steps with prefixes attend to them once
 }
 
 // attentionLengths are the head dimensions that have special kernels.
 var attentionLengths = []int{64, 128}
 
+// longHeads is the head dimension that has a kernel of its own for any number of segments when
+// decoding.
+const longHeads = 256
+
+// wideLengths are those with kernels for wide tiles.
+var wideLengths = []int{64, 128, 256}
+
 func (c *Compiler) attentionBy(headDim int) attentionBy {
 	by := attentionBy{cache: cacheNames[c.Layout.lim.Cache], heads: "any", floats: c.Layout.lim.Cache == tensor.F32}
 	if slices.Contains(attentionLengths, headDim) {
 		by.heads, by.headDim = strconv.Itoa(headDim), headDim
+	}
+	if by.decodeHeads = by.heads; headDim == longHeads && !by.floats {
+		by.decodeHeads = strconv.Itoa(headDim)
+	}
+	if c.Hopper && c.Layout.lim.Cache == tensor.F16 && c.Layout.lim.PageTokens%runTokens == 0 && slices.Contains(wideLengths, headDim) {
+		by.wideDim = headDim
 	}
 	return by
 }
@@ -220,35 +235,35 @@ func (by attentionBy) tileShared() int {
 
 // Constants of prefill attention on Hopper; see kernels/attention_wide.cuh.
 const (
-	wideTileRows    = 128
+	groupRows       = 64
 	wideTileThreads = 384
-	wideTileStages  = 8
+	wideColumns     = 128 // the most of a group
 	runTokens       = 32
 )
 
-// wideShared returns the shared memory in bytes of a wide tile: of the ring of keys and values, and
-// of the sums of its rows.
-func (by attentionBy) wideShared() int {
-	return wideTileStages*4*runTokens*by.headDim + 4*wideTileRows*(by.headDim+4) + 1024
-}
-
-// wideTiles reports whether wide tiles have a kernel for this attention.
-func (c *Compiler) wideTiles(by attentionBy) bool {
-	return c.Hopper && c.Layout.lim.Cache == tensor.F16 && by.headDim > 0 && c.Layout.lim.PageTokens%runTokens == 0
+// wide returns the rows of a wide tile, and the shared memory in bytes of the ring of keys and values
+// and of the sums of its rows.
+func (by attentionBy) wide() (rows, shared int) {
+	stages, columns := 8, by.wideDim
+	if rows = 2 * groupRows; by.wideDim > wideColumns {
+		rows, stages, columns = groupRows, 4, wideColumns
+	}
+	return rows, stages*4*runTokens*by.wideDim + 2*4*groupRows*(columns+4) + 1024
 }
 
 // attend returns the launch of attention for steps that do not decode. It uses wide tiles where
 // they have a kernel and the step is so large that blocks share no segments.
 func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	tiles, err := c.attendTiles(by, a)
-	if err != nil || !c.wideTiles(by) {
+	if err != nil || by.wideDim == 0 {
 		return tiles, err
 	}
-	family, shared := "wide_attention_"+by.cache+"_"+by.heads, by.wideShared()
+	rows, shared := by.wide()
+	family := fmt.Sprintf("wide_attention_%s_%d", by.cache, by.wideDim)
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads
 	wide, err := c.launchShared(family, "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
-		return tileGrid(wideTileRows, kvHeads, share, sh)
+		return tileGrid(rows, kvHeads, share, sh)
 	})
 	if err != nil {
 		return Launch{}, err
@@ -331,7 +346,7 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 	if by.floats {
 		return c.decodeFloats(by, a)
 	}
-	family := "decode_" + by.cache + "_" + by.heads
+	family := "decode_" + by.cache + "_" + by.decodeHeads
 	var names []string // those for one token of each sequence, then those for several
 	for _, kind := range []string{"decode", "several"} {
 		names = append(names, kind+"_many")

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -12,15 +13,50 @@ import (
 // delta implements [plan.Delta].
 type delta struct{ ordinary }
 
-// manyColumnsKeyDim is the longest key with which a block keeps many columns of a matrix.
-const manyColumnsKeyDim = 128
+// What kernels/delta.cu fixes.
+const (
+	deltaColumns  = 32 // of a block
+	deltaPairRows = 16 // rows of a block of pairs, if a step has many
+	deltaFewRows  = 8  // the most rows of a sequence with few
+	deltaRows     = 32 // rows that many computes at a time
+)
+
+// deltaPart returns how many numbers a part of a key has.
+func deltaPart(keyDim int) int { return (keyDim + 15) / 16 * 4 }
+
+// deltaShared returns the bytes of shared memory of many, with ManyShared's fields.
+func deltaShared(keyDim int) int {
+	each := deltaPart(keyDim)
+	return 4 * (4*each*deltaColumns + 2*deltaRows*(each+4) + plan.RecurrentChunk*deltaColumns + 2*deltaRows*(plan.RecurrentChunk+4))
+}
 
 func (delta) writes(s *fuse.Stage) bool { return s.Node().Attr.(plan.DeltaAttr).ValueDim%32 == 0 }
 
-// scratch returns the sizes of normalized queries, betas and gates.
+// deltaPairKeys returns the number of keys with gates of their own.
+func deltaPairKeys(a *plan.DeltaAttr) int {
+	if a.ByChannel {
+		return a.Heads
+	}
+	return a.KeyHeads
+}
+
+// deltaMany returns the kernel for sequences with many rows: by the longest key, and for gates by
+// head or by channel.
+func deltaMany(a *plan.DeltaAttr) string {
+	name, longest := "many", 128
+	if a.ByChannel {
+		name = "channels"
+	}
+	if a.KeyDim > longest {
+		longest = 256
+	}
+	return fmt.Sprintf("%s_%d", name, longest)
+}
+
+// scratch returns the sizes of normalized queries, betas and products of rows.
 func (delta) scratch(_ *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.DeltaAttr)
-	return []int{4 * lim.Tokens * a.KeyHeads * a.KeyDim, 4 * lim.Tokens * a.Heads, 4 * lim.Tokens * a.Heads * a.Gates()}
+	return []int{4 * lim.Tokens * a.KeyHeads * a.KeyDim, 4 * lim.Tokens * a.Heads, 4 * lim.Tokens * deltaPairKeys(&a) * 2 * plan.RecurrentChunk}
 }
 
 type deltaArgs struct {
@@ -29,7 +65,7 @@ type deltaArgs struct {
 	keyHeads, heads, keyDim, valueDim, tiled, gates   int32
 	most, floor, by                                   float32
 	_                                                 int32
-	rate, bias, queries, betas, steps                 driver.DevicePtr
+	rate, bias, queries, betas, pairs                 driver.DevicePtr
 	state                                             SlotArgs
 	rows                                              rowsPoolArgs
 	table                                             tableArgs
@@ -46,7 +82,7 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		qStride: q.Stride, kStride: k.Stride, vStride: v.Stride, betaStride: beta.Stride, gateStride: gate.Stride,
 		keyHeads: int32(attr.KeyHeads), heads: int32(attr.Heads), keyDim: int32(attr.KeyDim), valueDim: int32(attr.ValueDim), gates: int32(attr.Gates()),
 		most: float32(attr.Beta), floor: float32(attr.Floor), by: float32(1 / math.Sqrt(float64(attr.KeyDim))),
-		rate: c.weight(n.Weight), bias: c.weight(n.Bias), queries: room[0], betas: room[1], steps: room[2], state: c.Slots(n.State),
+		rate: c.weight(n.Weight), bias: c.weight(n.Bias), queries: room[0], betas: room[1], pairs: room[2], state: c.Slots(n.State),
 		sequence: c.Step.sequence, starts: c.Step.starts, seqs: c.Step.counts + countSeqs, count: c.Step.counts + countTokens, out: c.forms(n.Out),
 	}
 	if attr.Tiled {
@@ -54,35 +90,79 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	a.rows, a.table = c.rowsPool(attr.Rows)
 	args := device.Arguments(&a)
-	tokens := func(x int) func(sh *Shape) driver.Dim3 {
-		return func(sh *Shape) driver.Dim3 { return driver.Dim3{X: x, Y: sh.Tokens} }
-	}
-	all := attr.Heads * attr.Gates()
-	prepare, err := c.launch("delta", "prepare", plan.Tokens, args, 128, tokens((attr.KeyHeads+3)/4))
-	if err != nil {
-		return nil, err
-	}
-	gates, err := c.launch("delta", "gates", plan.Tokens, args, 256, tokens((all+255)/256))
-	if err != nil {
-		return nil, err
-	}
-	sums, err := c.launch("delta", "sums", plan.Tokens, args, 256, tokens((all+255)/256))
-	if err != nil {
-		return nil, err
-	}
-	name, columns := "delta_64", manyColumns
-	if attr.KeyDim > manyColumnsKeyDim || attr.ValueDim <= fewColumns {
-		name, columns = "delta_32", fewColumns
-	}
-	rule, err := c.launchShared("delta", name, plan.Tokens, args, 256, 4*attr.KeyDim*columns, 0, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: (attr.ValueDim + columns - 1) / columns, Y: attr.Heads, Z: c.seqs(sh)}
+	all, pairKeys := attr.Heads*attr.Gates(), deltaPairKeys(&attr)
+	prepare, err := c.launch("delta", "prepare", plan.Tokens, args, 256, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: (attr.KeyHeads+7)/8 + (all+255)/256, Y: sh.Tokens}
 	})
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := c.deltaByRows(args, 256, 0, "pairs_1", "pairs_16", func(sh *Shape) driver.Dim3 {
+		if sh.each == 1 {
+			return driver.Dim3{X: sh.Tokens, Y: pairKeys}
+		}
+		return driver.Dim3{X: (sh.Tokens + deltaPairRows - 1) / deltaPairRows, Y: pairKeys}
+	})
+	if err != nil {
+		return nil, err
+	}
+	blocks := driver.Dim3{X: (attr.ValueDim + deltaColumns - 1) / deltaColumns, Y: attr.Heads}
+	few, err := c.deltaByRows(args, 128, 16*deltaPart(attr.KeyDim)*deltaColumns, "few_1", "few_4", func(sh *Shape) driver.Dim3 {
+		grid := blocks
+		if grid.Z = c.seqs(sh); sh.each > 0 {
+			grid.Z = min(grid.Z, sh.seqs)
+		}
+		return grid
+	})
+	if err != nil {
+		return nil, err
+	}
+	name := deltaMany(&attr)
+	many, err := c.launchShared("delta", name, plan.Tokens, args, 256, deltaShared(attr.KeyDim), 0, func(sh *Shape) driver.Dim3 {
+		grid := blocks
+		grid.Z = c.seqs(sh)
+		return grid
+	})
+	if err != nil {
+		return nil, err
+	}
+	many.runs = func(sh *Shape) string {
+		if sh.each > 0 {
+			return ""
+		}
+		return many.Name
+	}
 	keys := attr.KeyHeads * attr.KeyDim
-	prepare.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * 4 * keys }
-	gates.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * 2 * (all + attr.Heads) }
-	sums.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * 2 * all }
+	prepare.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (4*keys + 2*(all+attr.Heads)) }
+	pairs.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (2*keys + pairKeys*2*plan.RecurrentChunk) }
 	_, rows := attr.States()
-	moved, row := recurrentMoves(c.Layout.p.States[n.State].Size, rows.Width()), 4*keys+c.read(n.In[2], inFloats)+c.written(n.Out)
-	rule.Moves = func(b *plan.Batch) int { return moved(b) + len(b.Tokens)*row }
-	return []Launch{prepare, gates, sums, rule}, err
+	row := 4*keys + c.read(n.In[2], inFloats) + c.written(n.Out)
+	moved := func(least, most int) func(b *plan.Batch) int {
+		return recurrentMoves(c.Layout.p.States[n.State].Size, rows.Width(), row, least, most)
+	}
+	few.Moves, many.Moves = moved(1, deltaFewRows), moved(deltaFewRows+1, math.MaxInt)
+	return []Launch{prepare, pairs, few, many}, nil
+}
+
+// deltaByRows returns a launch of the kernel one in steps with one token of each sequence, and otherwise
+// of several.
+func (c *Compiler) deltaByRows(args *driver.Args, threads, shared int, one, several string, grid func(sh *Shape) driver.Dim3) (Launch, error) {
+	first, err := c.launchShared("delta", one, plan.Tokens, args, threads, shared, 0, grid)
+	if err != nil {
+		return Launch{}, err
+	}
+	l, err := c.launchShared("delta", several, plan.Tokens, args, threads, shared, 0, grid)
+	if err != nil {
+		return Launch{}, err
+	}
+	of := func(sh *Shape) Launch {
+		if sh.each == 1 {
+			return first
+		}
+		return l
+	}
+	return Launch{
+		Name: l.Name, rows: plan.Tokens, runs: func(sh *Shape) string { return of(sh).Name },
+		begin: func(st *driver.Stream, sh *Shape) error { return of(sh).begin(st, sh) },
+	}, nil
 }

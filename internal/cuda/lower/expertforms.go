@@ -25,6 +25,9 @@ type routeFormArgs struct {
 	form  routeForm
 }
 
+// dealtApart is the most tokens whose experts have blocks of their own in deal.
+const dealtApart = 256
+
 type dealArgs struct {
 	x                                     driver.DevicePtr
 	stride, apart, cols, used, experts, _ int32
@@ -53,7 +56,14 @@ func (m *mixture) deal(n *plan.Node, x device.Forms, cols, apart int, form kind)
 	if m.attr.Route.Before {
 		a.weights = e.weights
 	}
-	l, err := m.launch("expertforms", "deal", m.rows, device.Arguments(&a), 256, elementGrid(m.rows, to.Stride))
+	blocks := elementGrid(m.rows, to.Stride)
+	l, err := m.launch("expertforms", "deal", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
+		grid := blocks(sh)
+		if grid.Z = 1; sh.Size(m.rows) <= dealtApart {
+			grid.Z = m.attr.Route.Used
+		}
+		return grid
+	})
 	l.Moves = m.rowsMove(4*cols + m.rowBytes(form, cols))
 	return l, to, err
 }

@@ -8,11 +8,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// latentHeads is how many query heads a block of kernels/latent.cu serves, and latentColumns how many
-// numbers of the values each of its warps.
+// latentHeads is how many query heads of a token a block of kernels/latent.cu serves, and
+// latentColumns how many numbers of the values each of its warps. With many tokens of a sequence, a
+// block serves latentTokens, and copies the keys of latentPiece positions at a time.
 const (
 	latentHeads   = 16
 	latentColumns = 64
+	latentTokens  = 2
+	latentPiece   = 64
 )
 
 // latentForm reports whether n has the kernels of kernels/latent.cu: all heads attend to one row of a
@@ -32,12 +35,45 @@ func latentPartials(a *plan.AttentionAttr) int {
 	return max(anyPartials, 4*anyPartials/latentGroups(a))
 }
 
+// latentShared returns the shared memory in bytes of a block with several tokens: their queries,
+// and two pieces.
+func latentShared(a *plan.AttentionAttr) int {
+	numbers := (a.HeadDim + 63) / 64 * 64
+	return 2*latentTokens*latentHeads*a.HeadDim + 2*2*latentPiece*numbers
+}
+
+// latentStatic is no less than the shared memory that such a block has besides.
+const latentStatic = 6 << 10
+
+// latentFits reports whether the device has the shared memory of such a block.
+func (c *Compiler) latentFits(a *plan.AttentionAttr) bool {
+	return c.SharedPerBlock == 0 || latentShared(a)+latentStatic <= c.SharedPerBlock
+}
+
+// latentMany reports whether blocks serve several tokens: if a sequence has many and there are so
+// many such blocks that segments need not be divided among them.
+func (c *Compiler) latentMany(a *plan.AttentionAttr, sh *Shape) bool {
+	return c.latentFits(a) && sh.each == 0 && latentGroups(a)*sh.Tokens/latentTokens >= c.Multiprocessors/latentShare
+}
+
+// latentShare is the most multiprocessors per block of several tokens for which such blocks are
+// chosen: on one multiprocessor they are estimated to be about five times as fast as the others.
+const latentShare = 4
+
 // attendLatent returns the launches of a node with latentForm: attention, and joining the segments if
 // several blocks share those of a token.
 func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, error) {
 	n := s.Node()
 	attr := n.Attr.(plan.AttentionAttr)
 	attend, err := c.Kernel("latent", "attend")
+	if err != nil {
+		return nil, err
+	}
+	shared := 0
+	if c.latentFits(&attr) {
+		shared = latentShared(&attr)
+	}
+	many, err := c.sharedKernel("latent", "attend_many", shared)
 	if err != nil {
 		return nil, err
 	}
@@ -49,22 +85,31 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 	read, written := c.read(s.Q.In, inFloats), c.written(n.Out)
 	// blocks returns how many blocks share a token's segments.
 	blocks := func(sh *Shape) int {
-		if segments := anySegments(&attr, sh); sh.Tokens*segments <= latentPartials(&attr) {
+		if segments := anySegments(&attr, sh); !c.latentMany(&attr, sh) && sh.Tokens*segments <= latentPartials(&attr) {
 			return segments
 		}
 		return 1
 	}
-	launch := func(f *driver.Function, st *driver.Stream, sh *Shape, grid driver.Dim3) error {
+	launch := func(f *driver.Function, st *driver.Stream, sh *Shape, grid driver.Dim3, shared int) error {
 		if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
 			a.split = 1
 		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
+		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
 	}
 	return []Launch{{
-		Name: "latent attend", rows: plan.Tokens,
+		Name: "latent attend, attend_many", rows: plan.Tokens,
+		runs: func(sh *Shape) string {
+			if c.latentMany(&attr, sh) {
+				return "latent attend_many"
+			}
+			return "latent attend"
+		},
 		Moves: func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept },
 		begin: func(st *driver.Stream, sh *Shape) error {
-			return launch(attend, st, sh, driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens})
+			if c.latentMany(&attr, sh) {
+				return launch(many, st, sh, driver.Dim3{X: groups, Y: (sh.Tokens + latentTokens - 1) / latentTokens}, shared)
+			}
+			return launch(attend, st, sh, driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens}, 0)
 		},
 	}, {
 		Name: "latent join", rows: plan.Tokens,
@@ -76,7 +121,7 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 			return "latent join"
 		},
 		begin: func(st *driver.Stream, sh *Shape) error {
-			return launch(join, st, sh, driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens})
+			return launch(join, st, sh, driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens}, 0)
 		},
 	}}, nil
 }

@@ -102,6 +102,7 @@ const (
 	ofSeveral                    // like ofTiles, for targets without wide kernels
 	ofRow                        // like ofTiles, for one 16-bit row, which it keeps in shared memory
 	ofSplit                      // see kernels/split.cuh
+	ofFloats                     // see kernels/linear_floats.cuh
 	ofWide                       // see kernels/wide.cuh
 )
 
@@ -109,7 +110,7 @@ var (
 	plainVariants = []variant{{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8}, {name: "linear_16", rows: 16, kind: ofSeveral}, {name: "linear_32", rows: 32, kind: ofSeveral}}
 	gatedVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16, kind: ofSeveral}}
 	floatVariants = []variant{{name: "linear_f32_1", rows: 1}, {name: "linear_f32", rows: 8}}
-	splitVariants = []variant{{name: "linear_f32_split", rows: 1, cluster: segments, kind: ofSplit}, {name: "linear_f32", rows: 8}}
+	splitVariant  = variant{name: "linear_f32_split", rows: 1, cluster: segments, kind: ofSplit}
 
 	// Kernels with matrix instructions of four warps.
 	plainWide = []variant{
@@ -209,8 +210,13 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		one = device.Arguments(&a)
 	}
 
-	if c.splits(n.Weight, &a) {
-		variants = splitVariants
+	ofFloat32 := form == inFloats && t.Format == tensor.F32
+	if ofFloat32 {
+		first := floatVariants[0]
+		if c.splits(n.Weight, &a) {
+			first = splitVariant
+		}
+		variants = c.floatVariants(first)
 	}
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
 	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
@@ -239,6 +245,12 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		switch v.kind {
 		case ofSeveral:
 			family = weights.SeveralFamily(t.Format)
+		case ofFloats:
+			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
+				b := floatBlocks[v.rows]
+				x, y := b.grid(units, v.rows, sh.Size(rows))
+				return driver.Dim3{X: x, Y: y}, driver.Dim3{}
+			}
 		case ofWide:
 			threads, family = wideThreads, wide
 			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
@@ -257,6 +269,9 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		name += " " + v.name
 	}
 	l := oneOf(name, by, func(sh *Shape) int {
+		if ofFloat32 {
+			return c.chooseFloats(variants, units, sh.Size(rows))
+		}
 		i, _, _ := chosen.choose(sh.Size(rows))
 		return i
 	})
@@ -292,6 +307,8 @@ func sharedOf(v *variant, t *weights.Tiling) int {
 	case ofRow:
 		cols, _ := weights.TileOf(t.Format)
 		return 2 * t.ColTiles * cols
+	case ofFloats:
+		return floatBlocks[v.rows].shared
 	case ofWide:
 		_, shared := wideRoom(t, v.rows)
 		return shared

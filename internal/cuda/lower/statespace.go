@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"math"
+
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -73,8 +75,7 @@ func (stateSpace) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return driver.Dim3{X: (attr.HeadDim + columns - 1) / columns, Y: attr.Heads, Z: c.seqs(sh)}
 	})
 	read, row := c.read(n.In[0], inFloats), 4*attr.Row()
-	moved, written := recurrentMoves(attr.Matrix(), attr.Row()), c.written(n.Out)
 	rows.Moves = func(b *plan.Batch) int { return len(b.Tokens) * (read + row) }
-	state.Moves = func(b *plan.Batch) int { return moved(b) + len(b.Tokens)*written }
+	state.Moves = recurrentMoves(attr.Matrix(), attr.Row(), c.written(n.Out), 1, math.MaxInt)
 	return []Launch{rows, state}, err
 }

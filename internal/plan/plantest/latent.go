@@ -99,6 +99,70 @@ func latent(t *testing.T, b plan.Backend) {
 	}
 }
 
+// latentBits checks that attention to latent rows has the same bits in steps of many tokens and of
+// few, beside other sequences and alone.
+func latentBits(t *testing.T, b plan.Backend) {
+	for _, c := range []struct {
+		attr       plan.AttentionAttr
+		tokens     int
+		pageTokens int
+		chunks     []int
+	}{
+		{plan.AttentionAttr{Heads: 17, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.3}, 275, 32, []int{8, 66}},
+		{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 64, ValueDim: 64, Scale: 0.4, Window: 70}, 141, 5, []int{1, 70}},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 64, ValueDim: 64, Scale: 0.4, Window: 300}, 531, 16, []int{8, 258}},
+		{plan.AttentionAttr{Heads: 33, KVHeads: 1, HeadDim: 576, ValueDim: 512, Scale: 0.05}, 37, 32, []int{5, 18}},
+		{plan.AttentionAttr{Heads: 34, KVHeads: 1, HeadDim: 640, ValueDim: 448, Scale: 0.05, Window: 9}, 33, 7, []int{1, 18}},
+	} {
+		a := c.attr
+		rng := newRand(uint64(c.tokens))
+		const vocab, in = 101, 64
+		table := Weight(rng, "table", tensor.F32, 1, vocab, in)
+		weights := func(name string, rows int) *tensor.Tensor {
+			return Weight(rng, name, tensor.F32, 1/math.Sqrt(in), rows, in)
+		}
+		wq, wc := weights("q", a.Heads*a.HeadDim), weights("c", a.ValueDim)
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim, Window: a.Window})
+			q, values := b.Linear(x, wq, nil), b.Linear(x, wc, nil)
+			if a.HeadDim == a.ValueDim {
+				return b.SharedAttention(q, values, nil, st, a)
+			}
+			return b.LatentAttention(q, values, b.Linear(x, weights("r", a.HeadDim-a.ValueDim), nil), nil, st, a)
+		})
+		r, err := NewRunner(b, p, LimitsFor(p, 2*c.tokens+1, 3, c.tokens, c.pageTokens, plan.Limits{Cache: tensor.F16}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := ids(rng, c.tokens, vocab)
+		run := func(chunk int, beside ...*Seq) [][]float32 {
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range append(beside, s) {
+				r.Drop(other)
+			}
+			return s.Logits
+		}
+		want := run(c.tokens)
+		what := fmt.Sprintf("%v, pages of %d", a, c.pageTokens)
+		for _, chunk := range c.chunks {
+			same(t, fmt.Sprintf("%s, steps of %d", what, chunk), run(chunk), want)
+		}
+		// The sequence begins at an odd token of a step and at an even one. In the first case, the
+		// second step has a token of another before it, at the position before its first one.
+		last := c.chunks[len(c.chunks)-1]
+		for _, beside := range [][2]int{{2, last / 2}, {1, last + 1}} {
+			few, other := r.Add(list[2:9], beside[0]), r.Add(list[1:last+1], beside[1])
+			same(t, fmt.Sprintf("%s, steps of %d beside steps of %d", what, last, beside), run(last, few, other), want)
+		}
+		if err := r.Exe.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // headLinear compares products by head with float64, in every format, for heads that are whole
 // blocks and others.
 func headLinear(t *testing.T, b plan.Backend) {

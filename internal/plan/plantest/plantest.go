@@ -42,6 +42,7 @@ var suite = []suiteTest{
 	{"RopeEnds", ropeEnds},
 	{"Attention", attention},
 	{"Latent", latent},
+	{"LatentBits", latentBits},
 	{"Select", selected},
 	{"Sparse", sparse},
 	{"Compress", compress},

@@ -3,6 +3,7 @@ package plantest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -127,6 +128,7 @@ func (r *Runner) Step() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	defer step.Release()
 	res, err := step.Wait(context.Background())
 	if err != nil {
 		return false, err
@@ -140,7 +142,7 @@ func (r *Runner) Step() (bool, error) {
 		if len(res.Logits[i]) == 0 {
 			return false, fmt.Errorf("no logits for row %d", i)
 		}
-		s.Logits = append(s.Logits, res.Logits[i])
+		s.Logits = append(s.Logits, slices.Clone(res.Logits[i]))
 	}
 	return true, nil
 }

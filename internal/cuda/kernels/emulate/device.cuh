@@ -33,6 +33,7 @@ INLINE int blockY() { return machine::block[1]; }
 INLINE int blockZ() { return machine::block[2]; }
 INLINE int gridX() { return machine::grid[0]; }
 INLINE int gridY() { return machine::grid[1]; }
+INLINE int gridZ() { return machine::grid[2]; }
 INLINE int threadsX() { return machine::threadsOfBlock; }
 
 INLINE void syncBlock() { machine::syncBlock(); }
@@ -75,6 +76,13 @@ INLINE float warpMax(float v) {
 }
 INLINE int warpMax(int v) {
   for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
+  return v;
+}
+INLINE u32 warpMax(u32 v) {
+  for (int m = 16; m; m >>= 1) {
+    const u32 other = shuffleXor(v, m);
+    v = other > v ? other : v;
+  }
   return v;
 }
 

@@ -30,7 +30,9 @@ constexpr u32 halfOnes = 0x3c003c00u;
 INLINE u32 halvesOf(float low, float high) { return u32(floatToHalf(low)) | u32(floatToHalf(high)) << 16; }
 
 INLINE void copyChunk(u32 to, const void *from, bool there) { sharedOf<uint4>(to) = there ? *static_cast<const uint4 *>(from) : uint4{}; }
+INLINE void copyHalf(u32 to, const void *from) { sharedOf<uint2>(to) = *static_cast<const uint2 *>(from); }
 INLINE uint2 loadHalf(u32 from) { return sharedOf<uint2>(from); }
+INLINE uint4 loadChunk(u32 from) { return sharedOf<uint4>(from); }
 INLINE void storeChunk(u32 to, uint4 v) { sharedOf<uint4>(to) = v; }
 INLINE void endCopies() {}
 template <int N> INLINE void waitCopies() {}

@@ -20,7 +20,7 @@ type family struct {
 // is the source for the other float formats and for the formats that products read as bytes.
 var ofFormats = []struct{ name, f32, others, only string }{
 	{"weights", "#include \"weights.cuh\"\nWEIGHTS(F32)\n", "#include \"weights.cuh\"\nLINEARS(FORMAT)\nWEIGHTS(FORMAT)\n", ""},
-	{"floats", "#include \"split.cuh\"\nLINEAR_OF_FLOATS(F32)\nLINEAR_SPLIT(F32)\n", "#include \"linear.cuh\"\nLINEAR_OF_FLOATS(FORMAT)\n", ""},
+	{"floats", "#include \"linear_floats.cuh\"\n#include \"split.cuh\"\nLINEAR_OF_A_ROW(F32)\nLINEAR_SPLIT(F32)\nLINEARS_OF_FLOATS\n", "#include \"linear.cuh\"\nLINEAR_OF_FLOATS(FORMAT)\n", ""},
 	{"several", "", "#include \"linear.cuh\"\nLINEARS_OF_SEVERAL(FORMAT)\n", base},
 	{"wide", "", "#include \"wide.cuh\"\nWIDES(FORMAT)\n", hopper},
 	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n", ""},
@@ -114,10 +114,17 @@ func families() ([]family, error) {
 			if h.length > 0 {
 				all = append(all, family{name: "prefix_" + c.name + "_" + h.name, source: fmt.Sprintf("#include \"prefix.cuh\"\nPREFIXES(attend, %s, %d)\n", c.format, h.length)})
 			}
-			if h.length > 0 && c.name == "f16" {
-				all = append(all, family{"wide_attention_f16_" + h.name, fmt.Sprintf("#include \"attention_wide.cuh\"\nATTENTION_WIDE(attend, %d)\n", h.length), hopper})
-			}
 		}
+	}
+	for _, c := range caches { // heads of 256 decode by the kernels for any number of segments
+		source := "#include \"decode.cuh\"\n"
+		for _, of := range decodes {
+			source += fmt.Sprintf("DECODE_MANY(%s_many, %s, 256, %s)\n", of.name, c.format, of.most)
+		}
+		all = append(all, family{name: "decode_" + c.name + "_256", source: source})
+	}
+	for _, dim := range []int{64, 128, 256} {
+		all = append(all, family{fmt.Sprint("wide_attention_f16_", dim), fmt.Sprintf("#include \"attention_wide.cuh\"\nATTENTION_WIDE(attend, %d)\n", dim), hopper})
 	}
 	for _, c := range append(slices.Clone(caches), cache{"f32", "CacheF32"}) {
 		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)},
