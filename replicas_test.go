@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // A row is several abaci, by number.
@@ -237,6 +238,131 @@ func TestReplicasRefused(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+// Two replicas that check drafts, of a draft model or of what followed before, give the answers of
+// one copy that samples every token.
+func TestReplicasDraft(t *testing.T) {
+	rowOf(t, "bead", "bead")
+	path := modeltest.Llama(t, modeltest.Context(512))
+	one, err := Open(t.Context(), path, Options{Device: "abacus", Speculative: SpeculativeOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close() //nolint:errcheck // it only gives the answers
+	const requests = 20 // each is asked three times, so that answers repeat
+	prompt := func(i int) []int32 { return append(promptOf(i%4, 60), promptOf(i, 5)...) }
+	var want [requests][]int32
+	for i := range want {
+		if want[i], _, err = answered(t.Context(), one, prompt(i), uint64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, o := range map[string]Options{
+		"suffix": {Speculative: SpeculativeSuffix, SpeculativeTokens: 4},
+		"draft":  {Speculative: SpeculativeDraft, SpeculativeTokens: 3, Draft: modeltest.Llama(t, modeltest.Context(512), modeltest.DType(tensor.Q8_0))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Device, o.Replicas = "abacus", 2
+			two, err := Open(t.Context(), path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var next atomic.Int32
+			var clients sync.WaitGroup
+			for range 8 {
+				clients.Go(func() {
+					for n := int(next.Add(1)) - 1; n < 3*requests; n = int(next.Add(1)) - 1 {
+						i := n % requests
+						if got, _, err := answered(t.Context(), two, prompt(i), uint64(i)); err != nil || !slices.Equal(got, want[i]) {
+							t.Errorf("request %d: %v, want %v, error %v", i, got, want[i], err)
+						}
+					}
+				})
+			}
+			clients.Wait()
+			m := two.Metrics()
+			for i, r := range m.Replicas {
+				if r.AnswerTokens == 0 {
+					t.Errorf("replica %d has given no token", i)
+				}
+			}
+			if m.ProposedTokens == 0 {
+				t.Error("nothing was proposed")
+			}
+			if err := two.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Replicas that are opened again find what each had cached, and others import it.
+func TestReplicasKeepAndTransfer(t *testing.T) {
+	rowOf(t, "bead", "bead")
+	path := modeltest.Llama(t, modeltest.Context(512), modeltest.HeadDim(32))
+	open := func(kept *KeptCache) *Model {
+		t.Helper()
+		m, err := Open(t.Context(), path, Options{Device: "abacus", Replicas: 2, HostCache: 16 << 20, TransferCache: true, Kept: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	const prompts, tokens = 8, 130
+	found := func(m *Model) (cached [prompts]int, answers [prompts][]int32) {
+		t.Helper()
+		for i := range prompts {
+			var err error
+			if answers[i], cached[i], err = answered(t.Context(), m, promptOf(i, tokens), uint64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return cached, answers
+	}
+	kept := new(KeptCache)
+	first := open(kept)
+	_, want := found(first)
+	if all := first.Metrics().Replicas; all[0].PromptTokens == 0 || all[1].PromptTokens == 0 {
+		t.Errorf("a copy has run no prompt: %+v", all)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	again, other := open(kept), open(nil)
+	cached, answers := found(again)
+	for i := range prompts {
+		if cached[i] < tokens-32 || !slices.Equal(answers[i], want[i]) {
+			t.Errorf("prompt %d: %d tokens are kept; %v, want %v", i, cached[i], answers[i], want[i])
+		}
+		x, err := again.ExportCache(t.Context(), promptOf(i, tokens), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = other.ImportCache(t.Context(), promptOf(i, tokens), "", x.Tokens(), func(ctx context.Context, skip int, to [][]byte) error {
+			return x.Read(ctx, skip, func(_ context.Context, from [][]byte) error {
+				for k := range to {
+					copy(to[k], from[k])
+				}
+				return nil
+			})
+		})
+		if x.Release(); err != nil {
+			t.Errorf("prompt %d: %v", i, err)
+		}
+	}
+	cached, answers = found(other)
+	for i := range prompts {
+		if cached[i] < tokens-32 || !slices.Equal(answers[i], want[i]) {
+			t.Errorf("prompt %d: %d tokens are transferred; %v, want %v", i, cached[i], answers[i], want[i])
+		}
+	}
+	for _, m := range []*Model{again, other} {
+		if err := m.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -49,8 +49,8 @@ stream, the bandwidth of GPU memory and of the link to it are measured, and the 
 one request is shown.
 
 --devices N divides the model as tensor parallelism does and shows what each device would hold:
-its rows of the weights, and the states of its heads for one request of the context. It plans only:
-a model runs on one device.
+its rows of the weights, and the states of its heads for one request of the context. Run it so with
+--device cuda:0,1.
 
 Examples:
 

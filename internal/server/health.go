@@ -20,8 +20,8 @@ func (s *Server) health(x *Exchange) error {
 	return nil
 }
 
-// ready reports whether a request would be admitted and some model can answer it, and how many
-// answers run or wait, of how many.
+// ready reports whether a request would be admitted and some model can answer it, how many answers
+// run or wait, of how many, and how many copies of models with several work.
 func (s *Server) ready(x *Exchange) error {
 	if s.admission.isDraining() {
 		return errDraining
@@ -34,10 +34,37 @@ func (s *Server) ready(x *Exchange) error {
 	}
 	taken, limit := s.admission.count()
 	return x.JSON(struct {
-		Status  string `json:"status"`
-		Answers int    `json:"answers"`
-		Limit   int    `json:"limit"`
-	}{"ready", taken, limit})
+		Status   string  `json:"status"`
+		Answers  int     `json:"answers"`
+		Limit    int     `json:"limit"`
+		Replicas *copies `json:"replicas,omitempty"`
+	}{"ready", taken, limit, s.replicas()})
+}
+
+// copies counts the replicas of models.
+type copies struct {
+	All     int `json:"all"`
+	Working int `json:"working"`
+}
+
+// replicas returns the copies of loaded models that have several, or nil if none has.
+func (s *Server) replicas() (all *copies) {
+	for _, m := range s.models.Models() {
+		s.Look(m.Name, func(m *Model) {
+			if m.Replicas() < 2 {
+				return
+			}
+			if all == nil {
+				all = &copies{}
+			}
+			for _, r := range m.Metrics().Replicas {
+				if all.All++; !r.Failed {
+					all.Working++
+				}
+			}
+		})
+	}
+	return all
 }
 
 // able returns nil if some model can answer: it is loaded and works, or can be loaded. Otherwise it

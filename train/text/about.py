@@ -104,10 +104,10 @@ def _facts() -> list[Fact]:
             "On one H200, llama-3.1-8b in Q4_K_M decodes at 525 tokens per second for one user and 16,100 for 256 users; ik_llama.cpp has 258 for one.",
         ], ["525", "16,100"], asks=["how fast is {realizar|it} on {a GPU|an H200|NVIDIA GPUs}?", "what is the speed on {a GPU|an H200}?", "how many tokens a second does {an 8B model|llama} make on a GPU?", "tokens per second on an H200?", "GPU speed?", "what are the figures for GPUs?", "is it faster than {ik_llama.cpp|llama.cpp} on a GPU?"], weight=2),
         Fact("speed cpu", [
-            "On two cores with AVX-512, llama-3.2-1b in Q4_K_M decodes at 37 to 38 tokens per second, which is 87 to 90% of what the memory gives.",
-        ], ["37 to 38"], asks=["how fast is {realizar|it} on {a CPU|the processor|two cores}?", "what is the speed on a CPU?", "how many tokens a second on {a CPU|a processor}?", "tokens per second on the CPU?", "CPU speed?", "is it fast without a GPU?", "what are the figures for CPUs?"], weight=2),
+            "On two cores with AVX-512, llama-3.2-1b in Q4_K_M decodes at 29 to 38 tokens per second, by machine and day, which is 75 to 90% of what the memory gives.",
+        ], ["29 to 38"], asks=["how fast is {realizar|it} on {a CPU|the processor|two cores}?", "what is the speed on a CPU?", "how many tokens a second on {a CPU|a processor}?", "tokens per second on the CPU?", "CPU speed?", "is it fast without a GPU?", "what are the figures for CPUs?"], weight=2),
         Fact("speed question", [
-            "It depends on the machine and the model: `realizar bench model.gguf` measures yours. On two cores a 1B model decodes at 37 to 38 tokens per second; on an H200 an 8B model decodes at 525.",
+            "It depends on the machine and the model: `realizar bench model.gguf` measures yours. On two cores a 1B model decodes at 29 to 38 tokens per second; on an H200 an 8B model decodes at 525.",
         ], ["bench"], asks=["how fast is realizar?", "is realizar fast?", "how {quick|fast} is it?", "what speed can I expect?", "how many tokens per second will I get?", "is it slow?", "performance?", "what about performance?", "how fast will my model be?", "is realizar faster than others?"], weight=2),
         Fact("slow", [
             "`realizar bench model.gguf` shows how near it is to the limit of the machine. A smaller quantisation such as Q4_K_M, a GPU with `--device cuda`, or a smaller model is faster.",

@@ -2,6 +2,7 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http/httptest"
@@ -11,10 +12,10 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Open opens the model at path on the processor until the test ends.
+// Open opens the model at path until the test ends, on the processor unless o has a device.
 func Open(t testing.TB, path string, o realizar.Options) *realizar.Model {
 	t.Helper()
-	o.Device = "cpu"
+	o.Device = cmp.Or(o.Device, "cpu")
 	m, err := realizar.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
