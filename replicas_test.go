@@ -251,7 +251,7 @@ func TestReplicasDraft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.Close() //nolint:errcheck // it only gives the answers
+	defer one.Close()   //nolint:errcheck // it only gives the answers
 	const requests = 20 // each is asked three times, so that answers repeat
 	prompt := func(i int) []int32 { return append(promptOf(i%4, 60), promptOf(i, 5)...) }
 	var want [requests][]int32
