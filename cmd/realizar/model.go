@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
@@ -152,12 +153,19 @@ func (b *progressBar) show(p realizar.Progress) {
 		if time.Since(b.begun) < noticeable {
 			return
 		}
-		b.bars = mpb.NewWithContext(b.a.ctx, mpb.WithOutput(b.a.stderr), mpb.WithWidth(40))
+		b.bars = mpb.NewWithContext(b.a.ctx, mpb.WithOutput(b.a.stderr), mpb.WithWidth(progressWidth(b.label, textWidth(b.a.stderr))))
 		b.bar = b.bars.AddBar(p.Total, mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(b.label+" ")),
 			mpb.AppendDecorators(decor.CountersKibiByte("% .1f of % .1f")))
 	}
 	b.bar.SetCurrent(p.Done)
+}
+
+// progressWidth returns the width of a bar, so that its line has at most so many columns: the label, the
+// bar, and counters of up to 28 columns, apart.
+func progressWidth(label string, columns int) int {
+	const counters, least, most = 28, 5, 40
+	return max(least, min(most, columns-ansi.StringWidth(label)-counters-4))
 }
 
 func (b *progressBar) end() {
