@@ -19,15 +19,24 @@ struct LatentRows {
   int token, first, n;
   METHOD LatentRows(const AnyAttentionArgs &a, int token, int group) : token(token), first(group * latentHeads), n(minOf(latentHeads, a.heads - first)) {}
 
-  // load writes the queries to shared memory as operands, by 16 numbers and lane.
+  // load writes the queries to shared memory as operands, by 16 numbers and lane. A thread asks for
+  // several of its numbers at a time.
   METHOD void load(uint4 *to, const AnyAttentionArgs &a) const {
-    const int dim = a.pool.keyDim;
+    constexpr int together = 5;
+    const int dim = a.pool.keyDim, fours = dim / 4;
     const float *q = a.q + s64(token) * a.stride + s64(first) * dim;
-    for (int i = tidX(); i < latentHeads * dim / 4; i += blockThreads) {
-      const int row = 4 * i / dim, at = 4 * i % dim;
-      const float4 v = row < n ? *reinterpret_cast<const float4 *>(q + 4 * i) : float4{};
-      u32 *words = reinterpret_cast<u32 *>(to + 32 * (at / 32 * 2 + at / 4 % 2) + row % 8 * 4 + at / 8 % 4) + row / 8;
-      words[0] = halvesOf(v.x, v.y), words[2] = halvesOf(v.z, v.w);
+    _Pragma("unroll 1") for (int from = tidX(); from < latentHeads * fours; from += together * blockThreads) {
+      float4 v[together];
+      UNROLL for (int k = 0; k < together; k++) {
+        const int i = from + k * blockThreads;
+        v[k] = i < n * fours ? *reinterpret_cast<const float4 *>(q + 4 * i) : float4{};
+      }
+      UNROLL for (int k = 0; k < together; k++) {
+        const int i = from + k * blockThreads, row = i / fours, at = (i - row * fours) * 4;
+        if (row >= latentHeads) break;
+        u32 *words = reinterpret_cast<u32 *>(to + 32 * (at / 32 * 2 + at / 4 % 2) + row % 8 * 4 + at / 8 % 4) + row / 8;
+        words[0] = halvesOf(v[k].x, v[k].y), words[2] = halvesOf(v[k].z, v[k].w);
+      }
     }
   }
 
