@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/backends/backendstest"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
@@ -36,20 +37,12 @@ func (b *bead) Description() string { return b.name }
 
 func (b *bead) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	x, err := b.abacus.Compile(ctx, p, l, loaded)
-	return &wire{x, b}, err
-}
-
-// A wire is an executable of a bead.
-type wire struct {
-	plan.Executable
-	bead *bead
-}
-
-func (w *wire) Submit(b *plan.Batch) (plan.Step, error) {
-	if w.bead.lost.Load() {
-		return nil, errBead
-	}
-	return w.Executable.Submit(b)
+	return backendstest.Failing(x, func() error {
+		if b.lost.Load() {
+			return errBead
+		}
+		return nil
+	}), err
 }
 
 // rowOf makes n devices with a name each those of the process.

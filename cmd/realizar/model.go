@@ -161,8 +161,8 @@ func (b *progressBar) show(p realizar.Progress) {
 	b.bar.SetCurrent(p.Done)
 }
 
-// progressWidth returns the width of a bar, so that its line has at most so many columns: the label, the
-// bar, and counters of up to 28 columns, apart.
+// progressWidth returns the width of a bar, so that its line has at most so many columns: the label,
+// the bar, and counters, apart.
 func progressWidth(label string, columns int) int {
 	const counters, least, most = 28, 5, 40
 	return max(least, min(most, columns-ansi.StringWidth(label)-counters-4))

@@ -47,6 +47,25 @@ func (s allStreamed) Compile(ctx context.Context, p *plan.Program, lim plan.Limi
 	return s.Backend.Compile(ctx, p, lim, loaded)
 }
 
+// logitsOf returns the logits of a sequence of p in steps of chunk tokens.
+func logitsOf(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DType, tokens, chunk int) [][]float32 {
+	t.Helper()
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: cache, Activations: tensor.F32}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	var list []int32
+	for i := range tokens {
+		list = append(list, int32(i*7%decoderVocab))
+	}
+	s := r.Add(list, chunk)
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return s.Logits
+}
+
 // programsAgree checks that programs of recurrent layers, of attention in all forms and of latent
 // attention compute what processors compute, and that their bits depend neither on how a sequence
 // is cut into steps nor on the device's shared memory.
@@ -55,29 +74,15 @@ func programsAgree(t *testing.T, b *Backend) {
 		p      *plan.Program
 		cache  tensor.DType
 		tokens int
+		chunks []int
 		bound  float64 // of errors, in parts of the largest logit
 	}{
-		"recurrent": {recurring(t), tensor.F32, 70, 1e-4},
-		"attention": {attendingInAllForms(t), tensor.F32, 70, 1e-4},
-		"latent":    {attendingToLatents(t), tensor.F16, 260, 2e-3}, // queries and weights are float16
+		"recurrent": {recurring(t), tensor.F32, 70, []int{33}, 1e-4},
+		"attention": {attendingInAllForms(t), tensor.F32, 70, []int{33}, 1e-4},
+		"latent":    {attendingToLatents(t), tensor.F16, 260, []int{33, 8}, 2e-3}, // queries and weights are float16
 	} {
 		p, tokens := c.p, c.tokens
-		logits := func(b plan.Backend, chunk int) [][]float32 {
-			r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: c.cache, Activations: tensor.F32}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = r.Exe.Close() }()
-			var list []int32
-			for i := range tokens {
-				list = append(list, int32(i*7%decoderVocab))
-			}
-			s := r.Add(list, chunk)
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			return s.Logits
-		}
+		logits := func(b plan.Backend, chunk int) [][]float32 { return logitsOf(t, b, p, c.cache, tokens, chunk) }
 		want, got := logits(cpu.New(1), tokens), logits(b, tokens)
 		agree := func(other [][]float32, how string) {
 			for i, row := range other {
@@ -86,14 +91,14 @@ func programsAgree(t *testing.T, b *Backend) {
 				}
 			}
 		}
-		agree(logits(b, 33), "in steps of 33")
-		if name == "latent" {
-			agree(logits(b, 8), "in steps of 8")
-			all := b.Info.SharedPerBlock
+		for _, chunk := range c.chunks {
+			agree(logits(b, chunk), fmt.Sprint("in steps of ", chunk))
+		}
+		func() {
+			defer func(all int) { b.Info.SharedPerBlock = all }(b.Info.SharedPerBlock)
 			b.Info.SharedPerBlock = 99 << 10 // as capability 8.9 has
 			agree(logits(b, tokens), "with little shared memory")
-			b.Info.SharedPerBlock = all
-		}
+		}()
 		for i, row := range want {
 			size, off := 0.0, 0.0
 			for j, v := range row {

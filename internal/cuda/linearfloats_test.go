@@ -24,22 +24,7 @@ func floatsAgree(t *testing.T, b *Backend) {
 		b.Output(h, b.Linear(h, w(decoderVocab, 300), nil))
 	})
 	const tokens = 130
-	run := func(chunk int) [][]float32 {
-		r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, tokens, 1, tokens, testPageTokens, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = r.Exe.Close() }()
-		var list []int32
-		for i := range tokens {
-			list = append(list, int32(i*7%decoderVocab))
-		}
-		s := r.Add(list, chunk)
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
-		return s.Logits
-	}
+	run := func(chunk int) [][]float32 { return logitsOf(t, b, p, tensor.F32, tokens, chunk) }
 	want := run(1)
 	for _, multiprocessors := range []int{132, 12, 1} { // the kernels of 8, 32 and 64 rows
 		b.Info.Multiprocessors = multiprocessors

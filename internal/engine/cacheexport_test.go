@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/realizar/realizar/internal/backends/backendstest"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
@@ -311,17 +312,5 @@ type refusing struct {
 
 func (r *refusing) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	exe, err := r.Backend.Compile(ctx, p, l, loaded)
-	return &refusingExecutable{exe, r}, err
-}
-
-type refusingExecutable struct {
-	plan.Executable
-	r *refusing
-}
-
-func (e *refusingExecutable) Submit(b *plan.Batch) (plan.Step, error) {
-	if e.r.err != nil {
-		return nil, e.r.err
-	}
-	return e.Executable.Submit(b)
+	return backendstest.Failing(exe, func() error { return r.err }), err
 }

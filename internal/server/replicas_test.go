@@ -12,6 +12,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/backends/backendstest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/server"
 )
@@ -27,19 +28,12 @@ func (*twin) Memory() plan.MemoryInfo { return plan.MemoryInfo{Free: 1 << 30, To
 
 func (w *twin) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	x, err := w.Backend.Compile(ctx, p, l, loaded)
-	return &twinExecutable{x, w}, err
-}
-
-type twinExecutable struct {
-	plan.Executable
-	twin *twin
-}
-
-func (x *twinExecutable) Submit(b *plan.Batch) (plan.Step, error) {
-	if x.twin.lost.Load() {
-		return nil, errors.New("the twin is lost")
-	}
-	return x.Executable.Submit(b)
+	return backendstest.Failing(x, func() error {
+		if w.lost.Load() {
+			return errors.New("the twin is lost")
+		}
+		return nil
+	}), err
 }
 
 // The server is ready as long as a copy of its model works, and says how many do.

@@ -1,5 +1,5 @@
 // Package backendstest helps tests to replace a device: it places weights that stream, with the
-// sizes that they have in files.
+// sizes that they have in files, and makes steps fail.
 package backendstest
 
 import (

@@ -44,7 +44,7 @@ INLINE void copyChunk(u32 to, const void *from, bool there) {
 INLINE void copyHalf(u32 to, const void *from) { // half of a chunk
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to), "l"(from) : "memory");
 }
-INLINE uint2 loadHalf(u32 from) {
+INLINE uint2 loadHalf(u32 from) { // half of a chunk
   uint2 v;
   asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(from) : "memory");
   return v;

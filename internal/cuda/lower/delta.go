@@ -117,8 +117,7 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := deltaMany(&attr)
-	many, err := c.launchShared("delta", name, plan.Tokens, args, 256, deltaShared(attr.KeyDim), 0, func(sh *Shape) driver.Dim3 {
+	many, err := c.launchShared("delta", deltaMany(&attr), plan.Tokens, args, 256, deltaShared(attr.KeyDim), 0, func(sh *Shape) driver.Dim3 {
 		grid := blocks
 		grid.Z = c.seqs(sh)
 		return grid
@@ -126,12 +125,7 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	many.runs = func(sh *Shape) string {
-		if sh.each > 0 {
-			return ""
-		}
-		return many.Name
-	}
+	many = many.unless(func(sh *Shape) bool { return sh.each > 0 })
 	keys := attr.KeyHeads * attr.KeyDim
 	prepare.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (4*keys + 2*(all+attr.Heads)) }
 	pairs.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (2*keys + pairKeys*2*plan.RecurrentChunk) }
@@ -144,25 +138,21 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return []Launch{prepare, pairs, few, many}, nil
 }
 
-// deltaByRows returns a launch of the kernel one in steps with one token of each sequence, and otherwise
-// of several.
+// deltaByRows returns a launch of the kernel one in steps with one token of each sequence, and
+// otherwise of several.
 func (c *Compiler) deltaByRows(args *driver.Args, threads, shared int, one, several string, grid func(sh *Shape) driver.Dim3) (Launch, error) {
-	first, err := c.launchShared("delta", one, plan.Tokens, args, threads, shared, 0, grid)
-	if err != nil {
-		return Launch{}, err
-	}
-	l, err := c.launchShared("delta", several, plan.Tokens, args, threads, shared, 0, grid)
-	if err != nil {
-		return Launch{}, err
-	}
-	of := func(sh *Shape) Launch {
-		if sh.each == 1 {
-			return first
+	var by []Launch
+	for _, name := range []string{several, one} {
+		l, err := c.launchShared("delta", name, plan.Tokens, args, threads, shared, 0, grid)
+		if err != nil {
+			return Launch{}, err
 		}
-		return l
+		by = append(by, l)
 	}
-	return Launch{
-		Name: l.Name, rows: plan.Tokens, runs: func(sh *Shape) string { return of(sh).Name },
-		begin: func(st *driver.Stream, sh *Shape) error { return of(sh).begin(st, sh) },
-	}, nil
+	return oneOf(by[0].Name, by, func(sh *Shape) int {
+		if sh.each == 1 {
+			return 1
+		}
+		return 0
+	}), nil
 }

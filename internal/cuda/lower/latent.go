@@ -90,38 +90,28 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 		}
 		return 1
 	}
-	launch := func(f *driver.Function, st *driver.Stream, sh *Shape, grid driver.Dim3, shared int) error {
-		if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
-			a.split = 1
-		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
+	launch := func(name string, f *driver.Function, shared int, grid func(sh *Shape) driver.Dim3) Launch {
+		return Launch{Name: "latent " + name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
+			if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
+				a.split = 1
+			}
+			return f.Launch(st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: 256}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
+		}}
 	}
-	return []Launch{{
-		Name: "latent attend, attend_many", rows: plan.Tokens,
-		runs: func(sh *Shape) string {
-			if c.latentMany(&attr, sh) {
-				return "latent attend_many"
-			}
-			return "latent attend"
-		},
-		Moves: func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept },
-		begin: func(st *driver.Stream, sh *Shape) error {
-			if c.latentMany(&attr, sh) {
-				return launch(many, st, sh, driver.Dim3{X: groups, Y: (sh.Tokens + latentTokens - 1) / latentTokens}, shared)
-			}
-			return launch(attend, st, sh, driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens}, 0)
-		},
-	}, {
-		Name: "latent join", rows: plan.Tokens,
-		Moves: func(b *plan.Batch) int { return len(b.Tokens) * written },
-		runs: func(sh *Shape) string {
-			if blocks(sh) == 1 {
-				return ""
-			}
-			return "latent join"
-		},
-		begin: func(st *driver.Stream, sh *Shape) error {
-			return launch(join, st, sh, driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens}, 0)
-		},
-	}}, nil
+	attends := oneOf("latent attend, attend_many", []Launch{
+		launch("attend", attend, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens} }),
+		launch("attend_many", many, shared, func(sh *Shape) driver.Dim3 {
+			return driver.Dim3{X: groups, Y: (sh.Tokens + latentTokens - 1) / latentTokens}
+		}),
+	}, func(sh *Shape) int {
+		if c.latentMany(&attr, sh) {
+			return 1
+		}
+		return 0
+	})
+	joins := launch("join", join, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens} }).
+		unless(func(sh *Shape) bool { return blocks(sh) == 1 })
+	attends.Moves = func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept }
+	joins.Moves = func(b *plan.Batch) int { return len(b.Tokens) * written }
+	return []Launch{attends, joins}, nil
 }

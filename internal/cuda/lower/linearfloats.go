@@ -19,13 +19,12 @@ func (b *floatBlock) grid(units, rows, input int) (x, y int) {
 	return (units + b.tiles - 1) / b.tiles, (input + rows - 1) / rows
 }
 
-// floatVariants returns first, a kernel of a single row, and those for several rows whose blocks
-// the device has memory for.
+// floatVariants returns first, a kernel of a single row, the smallest one for several rows, and the
+// others whose blocks the device has memory for.
 func (c *Compiler) floatVariants(first variant) []variant {
-	all := []variant{first}
-	for _, v := range []variant{{name: "linear_f32_8", rows: 8}, {name: "linear_f32_32", rows: 32}, {name: "linear_f32_64", rows: 64}} {
+	all := []variant{first, {name: "linear_f32_8", rows: 8, kind: ofFloats}}
+	for _, v := range []variant{{name: "linear_f32_32", rows: 32, kind: ofFloats}, {name: "linear_f32_64", rows: 64, kind: ofFloats}} {
 		if c.SharedPerBlock == 0 || floatBlocks[v.rows].shared <= c.SharedPerBlock {
-			v.kind = ofFloats
 			all = append(all, v)
 		}
 	}

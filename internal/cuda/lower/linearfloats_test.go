@@ -17,6 +17,7 @@ func TestFloatBlocks(t *testing.T) {
 		{227 << 10, 2048, "linear_f32_64"},
 		{163 << 10, 2048, "linear_f32_64"},
 		{99 << 10, 2048, "linear_f32_8"},
+		{48 << 10, 2048, "linear_f32_8"}, // which the device refuses
 	} {
 		c := &Compiler{Multiprocessors: 132, SharedPerBlock: test.shared}
 		variants := c.floatVariants(variant{name: "first", rows: 1})

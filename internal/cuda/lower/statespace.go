@@ -1,9 +1,8 @@
 package lower
 
 import (
-	"math"
-
 	"fmt"
+	"math"
 
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"

@@ -445,14 +445,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})
 			run := func(chunk int, beside ...*Seq) [][]float32 {
 				t.Helper()
-				s := r.Add(list, chunk)
-				if err := r.Run(); err != nil {
-					t.Fatal(err)
-				}
-				for _, other := range append(beside, s) {
-					r.Drop(other)
-				}
-				return s.Logits
+				return r.logits(t, list, chunk, beside...)
 			}
 			want := run(len(list))
 			for _, chunk := range longtest.Cases([]int{1, 2, 7, 8, 16, 17, 64, 65}, []int{1, 17, 64}) {

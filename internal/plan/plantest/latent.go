@@ -136,14 +136,8 @@ func latentBits(t *testing.T, b plan.Backend) {
 		}
 		list := ids(rng, c.tokens, vocab)
 		run := func(chunk int, beside ...*Seq) [][]float32 {
-			s := r.Add(list, chunk)
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			for _, other := range append(beside, s) {
-				r.Drop(other)
-			}
-			return s.Logits
+			t.Helper()
+			return r.logits(t, list, chunk, beside...)
 		}
 		want := run(c.tokens)
 		what := fmt.Sprintf("%v, pages of %d", a, c.pageTokens)

@@ -85,6 +85,19 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 	return r
 }
 
+// logits returns the logits of a sequence in steps of chunk tokens, beside others. It drops them all.
+func (r *Runner) logits(t *testing.T, list []int32, chunk int, beside ...*Seq) [][]float32 {
+	t.Helper()
+	s := r.Add(list, chunk)
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range append(beside, s) {
+		r.Drop(other)
+	}
+	return s.Logits
+}
+
 func sameBits(t *testing.T, b plan.Backend) {
 	for name, model := range Models {
 		tokens := 257 + 3
@@ -107,14 +120,8 @@ func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 		}
 		r := runner(t, b, p, 600, 3, 300, base)
 		run := func(chunk int, beside ...*Seq) [][]float32 {
-			s := r.Add(list, chunk)
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			for _, other := range append(beside, s) {
-				r.Drop(other)
-			}
-			return s.Logits
+			t.Helper()
+			return r.logits(t, list, chunk, beside...)
 		}
 		want := run(len(list))
 		all := sizes
