@@ -1,56 +1,20 @@
-// Latent attention: all heads of a token attend to one row of the cache per position, whose leading
-// numbers are the values. The arithmetic is that of segment.cuh, except that numbers 8t to 8t+7 of
-// 32 are columns 2t, 2t+1, 2t+8 and 2t+9 of one step of the instruction and then of the next, and
-// positions 4t to 4t+3 of 16 likewise.
-#include "anyattention.cuh"
+// Latent attention by the matrix instructions of a warp. latent_wide.cuh has the kernel for many
+// tokens on Hopper.
+//
+// Positions 4t to 4t+3 of 16 are columns of the instruction as numbers are, see segment.cuh.
 #include "band.cuh"
-#include "half.cuh"
-#include "matrix.cuh"
-
-constexpr int latentHeads = 16, latentColumns = 64; // of a warp
+#include "latent.cuh"
 
 // positionOf returns which of 32 positions column column%8 of 8 columns number column/8 is.
 INLINE int positionOf(int column) { return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2; }
 
-INLINE Seen seenBy(const AnyAttentionArgs &a, int position) { return Seen{a.window > 0 ? maxOf(0, position - a.window + 1) : 0, position}; }
-
-// LatentRows are the rows of the instruction: heads of a token, n of them from first on.
-struct LatentRows {
-  int token, first, n;
-  METHOD LatentRows(const AnyAttentionArgs &a, int token, int group) : token(token), first(group * latentHeads), n(minOf(latentHeads, a.heads - first)) {}
-
-  // load writes the queries to shared memory as operands, by 16 numbers and lane. A thread asks for
-  // several of its numbers at a time.
-  METHOD void load(uint4 *to, const AnyAttentionArgs &a) const {
-    constexpr int together = 5;
-    const int dim = a.pool.keyDim, fours = dim / 4;
-    const float *q = a.q + s64(token) * a.stride + s64(first) * dim;
-    _Pragma("unroll 1") for (int from = tidX(); from < latentHeads * fours; from += together * blockThreads) {
-      float4 v[together];
-      UNROLL for (int k = 0; k < together; k++) {
-        const int i = from + k * blockThreads;
-        v[k] = i < n * fours ? *reinterpret_cast<const float4 *>(q + 4 * i) : float4{};
-      }
-      UNROLL for (int k = 0; k < together; k++) {
-        const int i = from + k * blockThreads, row = i / fours, at = (i - row * fours) * 4;
-        if (row >= latentHeads) break;
-        u32 *words = reinterpret_cast<u32 *>(to + 32 * (at / 32 * 2 + at / 4 % 2) + row % 8 * 4 + at / 8 % 4) + row / 8;
-        words[0] = halvesOf(v[k].x, v[k].y), words[2] = halvesOf(v[k].z, v[k].w);
-      }
-    }
-  }
-
-  // store divides four columns of a row by the sum of its weights, and writes them.
-  METHOD void store(const AnyAttentionArgs &a, int row, int column, float4 v, float sum) const {
-    if (row >= n) return;
-    const int col = (first + row) * a.values + column;
-    UNROLL for (int i = 0; i < 4; i++) v[i] = divide(v[i], sum);
-    storeFour(a.out, token, col, v);
-    if (first + row == a.heads - 1 && column == a.values - 4) { // the padding, too
-      for (int c = col + 4; c < a.out.stride; c += 4) storeFour(a.out, token, c, float4{});
-    }
-  }
-};
+// loadOperands loads the queries of rows to shared memory as operands, by 16 numbers and lane.
+INLINE void loadOperands(const LatentRows &rows, uint4 *to, const AnyAttentionArgs &a) {
+  rows.load<5>(a, tidX(), blockThreads, [&](int row, int at, uint2 four) ALWAYS {
+    u32 *words = reinterpret_cast<u32 *>(to + 32 * (at / 16) + row % 8 * 4 + at / 4 % 4) + row / 8;
+    words[0] = four.x, words[2] = four.y;
+  });
+}
 
 // hide sets the scores of those of 16 positions that are not seen to -inf, and raises most to the
 // largest of a lane.
@@ -82,18 +46,6 @@ INLINE uint4 weightsOf(const float (&x)[2][4], float by, const float (&top)[2]) 
     }
   }
   return uint4{w[0][0], w[0][1], w[1][0], w[1][1]};
-}
-
-// Factors are what the sums so far and the next ones are multiplied by where they are joined.
-struct alignas(8) Factors {
-  float before, next;
-  METHOD float joined(float sum, float other) const { return fma(other, next, sum * before); }
-};
-INLINE Factors factorsOf(float &top, float next) {
-  const float most = maxOf(top, next);
-  const Factors f{exp2Of(top - most), exp2Of(next - most)};
-  top = most;
-  return f;
 }
 
 // joinValues joins values of rows g and g+8 to all; by are the factors of all rows.
@@ -141,7 +93,7 @@ struct Latent {
   }
 
   METHOD void begin() {
-    rows.load(s.q[0], a);
+    loadOperands(rows, s.q[0], a);
     if (tidX() < latentHeads) s.allTop[tidX()] = -infinity, s.allSum[tidX()] = 0;
   }
 
@@ -163,24 +115,26 @@ struct Latent {
     const int some = minOf(maxOf(from, seen.first), seen.last) - begin;
     UNROLL for (int n = 0; n < 4; n++) {
       const int at = warp * runTokens + positionOf(8 * n + g);
-      key[n] = a.pool.base + s.place[seen.some(begin + at, 1) ? at : some] + t * chunkApart;
+      key[n] = a.pool.base + s.place[seen.some(begin + at, 1) ? at : some] + t / 2 * chunkApart + t % 2 * 8;
     }
     float x[2][2][4] = {}; // by half of the run and 8 columns
     constexpr int ahead = 3; // of 32 numbers of the keys
     const int all = a.pool.keyDim / 32;
-    uint4 k[ahead][4];
-    auto load = [&](uint4 (&to)[4], int j) ALWAYS {
-      UNROLL for (int n = 0; n < 4; n++) {
-        if (j < all) to[n] = *reinterpret_cast<const uint4 *>(key[n] + 4 * j * chunkApart);
+    uint2 k[ahead][2][4];
+    auto load = [&](uint2 (&to)[2][4], int j) ALWAYS {
+      if (j >= all) return;
+      UNROLL for (int h = 0; h < 2; h++) {
+        UNROLL for (int n = 0; n < 4; n++) to[h][n] = *reinterpret_cast<const uint2 *>(key[n] + (4 * j + 2 * h) * chunkApart);
       }
     };
     UNROLL for (int j = 0; j < ahead; j++) load(k[j], j);
     _Pragma("unroll 1") for (int j = 0; j < all; j += ahead) {
       UNROLL for (int i = 0; i < ahead; i++) {
         if (j + i >= all) break;
-        const uint4 q = s.q[2 * (j + i)][lane], p = s.q[2 * (j + i) + 1][lane];
-        UNROLL for (int n = 0; n < 4; n++) addHalfProducts(x[n / 2][n % 2], q, k[i][n].x, k[i][n].y);
-        UNROLL for (int n = 0; n < 4; n++) addHalfProducts(x[n / 2][n % 2], p, k[i][n].z, k[i][n].w);
+        UNROLL for (int h = 0; h < 2; h++) {
+          const uint4 q = s.q[2 * (j + i) + h][lane];
+          UNROLL for (int n = 0; n < 4; n++) addHalfProducts(x[n / 2][n % 2], q, k[i][h][n].x, k[i][h][n].y);
+        }
         load(k[i], j + i + ahead);
       }
     }
@@ -317,8 +271,7 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
 // and then for the other. Each warp computes the scores of 16 positions for one of the tokens, and
 // then 64 columns of the values for both.
 
-constexpr int manyTokens = 2;
-constexpr int latentPiece = 64, pieceRuns = latentPiece / runTokens, pieceHalves = 2 * pieceRuns;
+constexpr int pieceHalves = 2 * pieceRuns;
 constexpr int factorsHalf = 1, sumsHalf = 2; // of the warps that compute these
 static_assert(manyTokens * pieceHalves == runs);
 
@@ -332,7 +285,7 @@ struct ManyShared {
 
 // A Many is the work of a block. A piece in shared memory is rows of whole 128 bytes, of positions
 // in the order of the instruction's columns. Chunk c of row r is number c^mixed(r), so that eight
-// rows of a chunk are in different banks, and so are four chunks of two rows.
+// rows of a chunk are in different banks, and so are two chunks of four rows.
 struct Many {
   const AnyAttentionArgs &a;
   ManyShared &s;
@@ -346,7 +299,7 @@ struct Many {
   Seen seen[manyTokens]{}; // by each token, of the sequence at shift
   Seen own;                // by the token of the warp's scores
 
-  METHOD static int mixed(int row) { return row % 2 * 4 + row / 2 % 4; }
+  METHOD static int mixed(int row) { return row % 4 * 2 + row / 4 % 2; }
 
   METHOD Many(const AnyAttentionArgs &a, ManyShared &s) : a(a), s(s) {
     locate();
@@ -393,25 +346,27 @@ struct Many {
   METHOD void score(float (&x)[2][4], u32 piece, int begin) {
     if (!own.some(begin + half / 2 * runTokens, runTokens)) return;
     const int all = a.pool.keyDim / 32, mix = mixed(g);
-    const u32 q = queries + token * queryBytes + 16 * lane, key = piece + (16 * half + g) * rowBytes + 16 * (t ^ mix % 4);
-    uint4 v[2][4]; // by turns: of 32 numbers of the queries and of two keys
-    const auto load = [&](uint4 (&v)[4], int j) ALWAYS {
+    const u32 q = queries + token * queryBytes + 16 * lane, key = piece + (16 * half + g) * rowBytes + 16 * (t / 2 ^ mix % 2) + 8 * (t % 2);
+    uint4 query[2][2]; // by turns: of 32 numbers, by step
+    uint2 v[2][2][2];  // of two keys
+    const auto load = [&](int turn, int j) ALWAYS {
       if (j >= all) return;
       UNROLL for (int i = 0; i < 2; i++) {
-        v[i] = loadChunk(q + 1024 * j + 512 * i);
-        v[2 + i] = loadChunk(key + 8 * i * rowBytes + 64 * (j ^ mix / 4));
+        query[turn][i] = loadChunk(q + 1024 * j + 512 * i);
+        UNROLL for (int n = 0; n < 2; n++) v[turn][i][n] = loadHalf(key + 8 * n * rowBytes + 32 * (2 * j + i ^ mix / 2));
       }
     };
     UNROLL for (int n = 0; n < 2; n++) {
       UNROLL for (int i = 0; i < 4; i++) x[n][i] = 0;
     }
-    load(v[0], 0);
+    load(0, 0);
     _Pragma("unroll 1") for (int j = 0; j < all; j += 2) {
-      UNROLL for (int i = 0; i < 2; i++) {
-        if (j + i >= all) break;
-        load(v[1 - i], j + i + 1);
-        UNROLL for (int n = 0; n < 2; n++) addHalfProducts(x[n], v[i][0], v[i][2 + n].x, v[i][2 + n].y);
-        UNROLL for (int n = 0; n < 2; n++) addHalfProducts(x[n], v[i][1], v[i][2 + n].z, v[i][2 + n].w);
+      UNROLL for (int turn = 0; turn < 2; turn++) {
+        if (j + turn >= all) break;
+        load(1 - turn, j + turn + 1);
+        UNROLL for (int i = 0; i < 2; i++) {
+          UNROLL for (int n = 0; n < 2; n++) addHalfProducts(x[n], query[turn][i], v[turn][i][n].x, v[turn][i][n].y);
+        }
       }
     }
     float most[2] = {-infinity, -infinity};
@@ -571,7 +526,7 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend_many(const 
   const bool together = two && places[0].shift == places[1].shift && places[0].position + 1 == places[1].position;
   const LatentRows rows[manyTokens] = {{a, token, blockX()}, {a, token + 1, blockX()}};
   UNROLL for (int k = 0; k < manyTokens; k++) {
-    if (k == 0 || two) rows[k].load(reinterpret_cast<uint4 *>(sharedBytes() + 2 * latentPiece * m.rowBytes + k * m.queryBytes), a);
+    if (k == 0 || two) loadOperands(rows[k], reinterpret_cast<uint4 *>(sharedBytes() + 2 * latentPiece * m.rowBytes + k * m.queryBytes), a);
   }
   float all[manyTokens][8][4] = {}, part[manyTokens][8][4] = {};
   _Pragma("unroll 1") for (int turn = 0; turn < (two && !together ? 2 : 1); turn++) {

@@ -8,14 +8,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// latentHeads is how many query heads of a token a block of kernels/latent.cu serves, and
+// latentHeads is how many query heads of a token a block of kernels/latent.cuh serves, and
 // latentColumns how many numbers of the values each of its warps. With many tokens of a sequence, a
-// block serves latentTokens, and copies the keys of latentPiece positions at a time.
+// block serves latentTokens, and copies the keys of latentPiece positions at a time. The kernel for
+// Hopper has parts of latentColumns numbers of these.
 const (
 	latentHeads   = 16
 	latentColumns = 64
 	latentTokens  = 2
 	latentPiece   = 64
+
+	wideLatentThreads = 512
 )
 
 // latentForm reports whether n has the kernels of kernels/latent.cu: all heads attend to one row of a
@@ -36,18 +39,26 @@ func latentPartials(a *plan.AttentionAttr) int {
 }
 
 // latentShared returns the shared memory in bytes of a block with several tokens: their queries,
-// and two pieces.
-func latentShared(a *plan.AttentionAttr) int {
-	numbers := (a.HeadDim + 63) / 64 * 64
-	return 2*latentTokens*latentHeads*a.HeadDim + 2*2*latentPiece*numbers
+// and two pieces; on Hopper, the weights of two pieces too.
+func (c *Compiler) latentShared(a *plan.AttentionAttr) int {
+	numbers := (a.HeadDim + latentColumns - 1) / latentColumns * latentColumns
+	shared := 2*latentTokens*latentHeads*a.HeadDim + 2*2*latentPiece*numbers
+	if c.latentWide() {
+		shared += 2 * 2 * latentPiece * latentTokens * latentHeads
+	}
+	return shared
 }
+
+// latentWide reports whether blocks with several tokens run the kernel for Hopper. It copies whole
+// runs.
+func (c *Compiler) latentWide() bool { return c.Hopper && c.Layout.lim.PageTokens%runTokens == 0 }
 
 // latentStatic is no less than the shared memory that such a block has besides.
 const latentStatic = 6 << 10
 
 // latentFits reports whether the device has the shared memory of such a block.
 func (c *Compiler) latentFits(a *plan.AttentionAttr) bool {
-	return c.SharedPerBlock == 0 || latentShared(a)+latentStatic <= c.SharedPerBlock
+	return c.SharedPerBlock == 0 || c.latentShared(a)+latentStatic <= c.SharedPerBlock
 }
 
 // latentMany reports whether blocks serve several tokens: if a sequence has many and there are so
@@ -71,9 +82,16 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 	}
 	shared := 0
 	if c.latentFits(&attr) {
-		shared = latentShared(&attr)
+		shared = c.latentShared(&attr)
 	}
-	many, err := c.sharedKernel("latent", "attend_many", shared)
+	family, name, threads := "latent", "attend_many", 256
+	if c.latentWide() {
+		family, name, threads = "wide_latent", "attend_512", wideLatentThreads
+		if attr.Values() <= 256 {
+			name = "attend_256"
+		}
+	}
+	many, err := c.sharedKernel(family, name, shared)
 	if err != nil {
 		return nil, err
 	}
@@ -90,17 +108,17 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 		}
 		return 1
 	}
-	launch := func(name string, f *driver.Function, shared int, grid func(sh *Shape) driver.Dim3) Launch {
-		return Launch{Name: "latent " + name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
+	launch := func(name string, f *driver.Function, threads, shared int, grid func(sh *Shape) driver.Dim3) Launch {
+		return Launch{Name: name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
 			if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
 				a.split = 1
 			}
-			return f.Launch(st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: 256}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
+			return f.Launch(st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
 		}}
 	}
-	attends := oneOf("latent attend, attend_many", []Launch{
-		launch("attend", attend, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens} }),
-		launch("attend_many", many, shared, func(sh *Shape) driver.Dim3 {
+	attends := oneOf("latent attend, "+family+" "+name, []Launch{
+		launch("latent attend", attend, 256, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens} }),
+		launch(family+" "+name, many, threads, shared, func(sh *Shape) driver.Dim3 {
 			return driver.Dim3{X: groups, Y: (sh.Tokens + latentTokens - 1) / latentTokens}
 		}),
 	}, func(sh *Shape) int {
@@ -109,7 +127,7 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 		}
 		return 0
 	})
-	joins := launch("join", join, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens} }).
+	joins := launch("latent join", join, 256, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens} }).
 		unless(func(sh *Shape) bool { return blocks(sh) == 1 })
 	attends.Moves = func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept }
 	joins.Moves = func(b *plan.Batch) int { return len(b.Tokens) * written }

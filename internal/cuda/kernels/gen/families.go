@@ -130,6 +130,7 @@ func families() ([]family, error) {
 		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)},
 			family{name: "score_" + c.name, source: fmt.Sprintf("#include \"score.cuh\"\nSCORE(score, %s)\n", c.format)})
 	}
+	all = append(all, family{"wide_latent", "#include \"latent_wide.cuh\"\n", hopper})
 	all = append(all, family{"wide_quantize", "#include \"quantize.cuh\"\n", hopper})
 	all = append(all, family{name: "attention_f32", source: "#include \"attention_floats.cuh\"\nATTENTION_FLOATS(attend)\n"})
 	return all, nil
