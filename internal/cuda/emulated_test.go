@@ -79,7 +79,7 @@ func programsAgree(t *testing.T, b *Backend) {
 	}{
 		"recurrent": {recurring(t), tensor.F32, 70, []int{33}, 1e-4},
 		"attention": {attendingInAllForms(t), tensor.F32, 70, []int{33}, 1e-4},
-		"latent":    {attendingToLatents(t), tensor.F16, 260, []int{33, 8}, 2e-3}, // queries and weights are float16
+		"latent":    {attendingToLatents(t, 64), tensor.F16, 260, []int{33, 8}, 2e-3}, // queries and weights are float16
 	} {
 		p, tokens := c.p, c.tokens
 		logits := func(b plan.Backend, chunk int) [][]float32 { return logitsOf(t, b, p, c.cache, tokens, chunk) }

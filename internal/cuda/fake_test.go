@@ -101,8 +101,12 @@ func compiled(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *execu
 // batchOf returns a batch with n tokens of each sequence at a position, and a row for the last of
 // them.
 func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
+	return batchWith(p, testContext/testPageTokens, seqs, position, n)
+}
+
+// batchWith is batchOf with sequences that have so many pages.
+func batchWith(p *plan.Program, pages, seqs, position, n int) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(p.Groups))}
-	const pages = testContext / testPageTokens
 	for g := range b.Tables {
 		b.Tables[g].Reset()
 	}

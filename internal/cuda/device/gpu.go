@@ -109,8 +109,8 @@ func (g *GPU) Function(family, name string) (*driver.Function, error) {
 
 // Digest returns a digest of the kernels of products, which changes with their code and the target.
 func (g *GPU) Digest() (string, error) {
-	// Without several_experts, wide_experts and wide_attention.
-	return kernels.Digest(g.target.Major, g.target.Minor, "weights_*", "several_[^e]*", "wide_[^ae]*")
+	// Without several_experts, wide_experts, wide_attention and wide_latent.
+	return kernels.Digest(g.target.Major, g.target.Minor, "weights_*", "several_[^e]*", "wide_[^ael]*")
 }
 
 // Programmatic is the first driver version whose graphs support launches that may begin before the
