@@ -77,7 +77,7 @@ func programsAgree(t *testing.T, b *Backend) {
 		chunks []int
 		bound  float64 // of errors, in parts of the largest logit
 	}{
-		"recurrent": {recurring(t), tensor.F32, 70, []int{33}, 1e-4},
+		"recurrent": {recurring(t, []int{32, 64}, []int{64}), tensor.F32, 70, []int{33}, 1e-4},
 		"attention": {attendingInAllForms(t), tensor.F32, 70, []int{33}, 1e-4},
 		"latent":    {attendingToLatents(t, 64), tensor.F16, 260, []int{33, 8}, 2e-3}, // queries and weights are float16
 	} {

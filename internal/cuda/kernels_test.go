@@ -200,8 +200,9 @@ func attendingInAllForms(t *testing.T) *plan.Program {
 	})
 }
 
-// recurring returns a program of recurrent layers with few columns and many.
-func recurring(t *testing.T) *plan.Program {
+// recurring returns a program of recurrent layers with so many columns, and keys of the delta rule of
+// so many numbers.
+func recurring(t *testing.T, dims, keyDims []int) *plan.Program {
 	rng := newRand()
 	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 0.2, rows, cols) }
 	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
@@ -214,12 +215,14 @@ func recurring(t *testing.T) *plan.Program {
 	}
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, decoderVocab, 64))
-		for _, dim := range []int{32, 64, 128} {
-			for _, keyDim := range []int{64, 256} {
+		for _, dim := range dims {
+			for _, keyDim := range keyDims {
 				a := plan.DeltaAttr{KeyHeads: 1, Heads: 2, KeyDim: keyDim, ValueDim: dim, Beta: 1, ByChannel: dim == 32}
 				matrices, rows := a.States()
-				state, gate, key := b.State(matrices), b.Linear(x, w(2*a.Gates(), 64), nil), b.Linear(x, w(keyDim, 64), nil)
-				a.Rows = b.State(rows)
+				state, gate, key := b.State(matrices), b.Linear(x, w(2*a.Gates(), 64), nil), x
+				if a.Rows = b.State(rows); keyDim != 64 {
+					key = b.Linear(x, w(keyDim, 64), nil)
+				}
 				y := b.Delta(key, key, b.Linear(x, w(2*dim, 64), nil), b.Linear(x, w(2, 64), nil), gate, decays(2), vector(2*a.Gates()), state, a)
 				x = b.RMSNorm(b.Add(x, b.Linear(y, w(64, 2*dim), nil)), vector(64), 1e-5)
 			}
@@ -247,7 +250,7 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil), plantest.HeadModel(t)}
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t, []int{32, 64, 128}, []int{64, 256}), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil), plantest.HeadModel(t)}
 	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128, 256} {
 		heads = append(heads, attending(t, headDim))
@@ -305,8 +308,8 @@ func TestKernels(t *testing.T) {
 			// Steps behind others, with pages of whole runs.
 			for _, p := range []*plan.Program{attending(t, 64), attending(t, 128), attending(t, 256), attendingToLatents(t, 64), attendingToLatents(t, 320)} {
 				const context, pageTokens, pages = 1024, 32, 1024 / 32
-				lim := plantest.LimitsFor(p, 300, 1, context, pageTokens, plan.Limits{Cache: tensor.F16})
-				steps(p, lim, batchWith(p, pages, 1, context-1, 1), batchWith(p, pages, 1, context-300, 300))
+				lim := plantest.LimitsFor(p, 300, 16, context, pageTokens, plan.Limits{Cache: tensor.F16})
+				steps(p, lim, batchWith(p, pages, 1, context-1, 1), batchWith(p, pages, 16, context-1, 1), batchWith(p, pages, 1, context-300, 300))
 			}
 			use(attendingToLatents(t, 64), plan.Limits{Cache: tensor.F16})
 			use(plantest.RecurrentModel(t, nil), plan.Limits{Cache: tensor.F16})

@@ -396,9 +396,45 @@ struct ManyShared {
   float *part;                    // [2*manyRows][each+4] keys, then queries; or [manyKeys][4*each+4] keys
   float *u;                       // [chunkTokens][manyColumns]
   float *pair;                    // [2][manyRows][pairStride] of keys, then of queries
+  float *v, *beta;                // [manyRows][manyColumns], [manyRows]
   METHOD ManyShared(float *base, int each) {
     matrix = base, part = matrix + 4 * each * manyColumns, u = part + 2 * manyRows * (each + 4);
-    pair = u + chunkTokens * manyColumns;
+    pair = u + chunkTokens * manyColumns, v = pair + 2 * manyRows * pairStride, beta = v + manyRows * manyColumns;
+  }
+
+  // solve sets u of n rows, from row at of the chunk on, where what their keys have of the matrix and
+  // of the rows before these is. A warp does it, a lane a column: no row waits for another warp. If
+  // FOURS is set, at is a multiple of 4.
+  template <bool FOURS> METHOD void solve(int at, int n) const {
+    constexpr int together = 4; // rows whose sums over the rows before them are computed at a time
+    float *column = u + at * manyColumns + tidX() % 32;
+    float known[manyRows];
+    UNROLL for (int i = 0; i < manyRows; i += together) {
+      if (i >= n) break;
+      float x[together];
+      const float *of[together];
+      UNROLL for (int k = 0; k < together; k++) {
+        const int row = minOf(i + k, n - 1);
+        x[k] = column[row * manyColumns], of[k] = pair + row * pairStride + at;
+      }
+      const auto fourOf = [&](int k, int j) ALWAYS { return FOURS ? fourAt(of[k] + j) : float4{of[k][j], of[k][j + 1], of[k][j + 2], of[k][j + 3]}; };
+      UNROLL for (int j = 0; j < i; j += 4) {
+        float4 p[together];
+        UNROLL for (int k = 0; k < together; k++) p[k] = fourOf(k, j);
+        UNROLL for (int e = 0; e < 4; e++) {
+          UNROLL for (int k = 0; k < together; k++) x[k] = fma(p[k][e], known[j + e], x[k]);
+        }
+      }
+      UNROLL for (int k = 0; k < together; k++) {
+        const float4 p = fourOf(k, i);
+        UNROLL for (int e = 0; e < k; e++) x[k] = fma(p[e], known[i + e], x[k]);
+        const int row = minOf(i + k, n - 1);
+        known[i + k] = beta[row] * (v[row * manyColumns + tidX() % 32] - x[k]);
+      }
+      UNROLL for (int k = 0; k < together; k++) {
+        if (i + k < n) column[(i + k) * manyColumns] = known[i + k];
+      }
+    }
   }
 };
 
@@ -416,7 +452,7 @@ template <int D, bool CHANNELS> INLINE void many(const DeltaArgs &a) {
   if (r.end - r.first <= fewRows) return;
   const int dim = a.keyDim, each = partOf(dim), stride = each + 4, lateStride = 4 * each + 4;
   const ManyShared s(numbers, each);
-  const int row = tidX() / 8, c = tidX() % 8 * 4, warp = tidX() / 32, lane = tidX() % 32, within = row % 4;
+  const int row = tidX() / 8, c = tidX() % 8 * 4, warp = tidX() / 32, lane = tidX() % 32;
   const int col = blockX() * manyColumns + c; // of four
   const bool whole = a.valueDim % 32 == 0;
   const auto there = [&](int e) ALWAYS { return whole || col + e < a.valueDim; };
@@ -517,34 +553,27 @@ template <int D, bool CHANNELS> INLINE void many(const DeltaArgs &a) {
       syncBlock();
     }
 
-    // The rows before these, and then these: four by four, those of one warp.
+    // The rows before these, and then these.
     const float *pair[2] = {s.pair + row * ManyShared::pairStride, s.pair + (manyRows + row) * ManyShared::pairStride};
-    const auto add = [&](int j) ALWAYS {
-      const float4 u = fourAt(s.u + j * manyColumns + c);
-      addFour(sum[0], pair[0][j], u), addFour(sum[1], pair[1][j], u);
+    const auto add = [&](int which, int from, int to) ALWAYS {
+      _Pragma("unroll 4") for (int j = from; j < to; j++) addFour(sum[which], pair[which][j], fourAt(s.u + j * manyColumns + c));
     };
+    float4 *const own = reinterpret_cast<float4 *>(s.u + (at + row) * manyColumns + c);
     if (mine) {
-      _Pragma("unroll 4") for (int j = 0; j < at; j++) add(j);
+      add(0, 0, at);
+      *own = sum[0], *reinterpret_cast<float4 *>(s.v + row * manyColumns + c) = v;
+      if (c == 0) s.beta[row] = beta;
     }
-    _Pragma("unroll 1") for (int w = 0; 4 * w < n; w++) {
-      if (warp == w) {
-        UNROLL for (int i = 0; i < 4; i++) {
-          float4 u;
-          UNROLL for (int e = 0; e < 4; e++) u[e] = shuffleFrom(beta * (v[e] - sum[0][e]), 8 * i + c / 4);
-          if (within == i && mine) {
-            *reinterpret_cast<float4 *>(s.u + (at + row) * manyColumns + c) = u;
-            float *to = chunk.row[at + row] + r.head.u + col;
-            UNROLL for (int e = 0; e < 4; e++) {
-              if (there(e)) to[e] = u[e];
-            }
-          }
-          if (within > i) addFour(sum[0], pair[0][at + 4 * w + i], u);
-          if (within >= i) addFour(sum[1], pair[1][at + 4 * w + i], u);
-        }
-      }
-      syncBlock();
-      if (warp > w && mine) {
-        UNROLL for (int i = 0; i < 4; i++) add(at + 4 * w + i);
+    syncBlock();
+    if (warp == 0) at % 4 == 0 ? s.solve<true>(at, n) : s.solve<false>(at, n);
+    if (mine) add(1, 0, at);
+    syncBlock();
+    if (mine) {
+      add(1, at, at + row + 1);
+      const float4 u = *own;
+      float *to = chunk.row[at + row] + r.head.u + col;
+      UNROLL for (int e = 0; e < 4; e++) {
+        if (there(e)) to[e] = u[e];
       }
     }
     if (mine) {
@@ -558,7 +587,10 @@ template <int D, bool CHANNELS> INLINE void many(const DeltaArgs &a) {
         }
       }
     }
-    if (at + n < chunkTokens) continue;
+    if (at + n < chunkTokens) {
+      syncBlock(); // all warps have read the products of rows
+      continue;
+    }
 
     // The matrix after the chunk.
     constexpr int groups = D / (4 * manyRows); // of four numbers of a thread

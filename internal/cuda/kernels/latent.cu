@@ -58,6 +58,45 @@ INLINE void joinValues(float (&all)[8][4], const float (&next)[8][4], const Fact
   }
 }
 
+// addValues adds the products of the weights of 16 positions and 64 columns of their values. A lane
+// has 8 columns of each of four positions. Number 2h+e of value n of a lane is of row g+8h and
+// column 16t + 8e + n.
+INLINE void addValues(float (&x)[8][4], uint4 weights, const uint4 (&v)[4]) {
+  UNROLL for (int n = 0; n < 8; n++) {
+    const auto word = [&](int i) ALWAYS { return n / 2 == 0 ? v[i].x : n / 2 == 1 ? v[i].y : n / 2 == 2 ? v[i].z : v[i].w; };
+    const u32 b0 = n % 2 ? highHalves(word(0), word(1)) : lowHalves(word(0), word(1));
+    const u32 b1 = n % 2 ? highHalves(word(2), word(3)) : lowHalves(word(2), word(3));
+    addHalfProducts(x[n], weights, b0, b1);
+  }
+}
+
+// eachFour calls f with the first of 4 columns of a row of a warp's values, and these.
+template <class Of> INLINE void eachFour(const float (&all)[8][4], int warp, int g, int t, const Of &f) {
+  UNROLL for (int h = 0; h < 2; h++) {
+    UNROLL for (int e = 0; e < 2; e++) {
+      UNROLL for (int n = 0; n < 8; n += 4) f(g + 8 * h, latentColumns * warp + 16 * t + 8 * e + n, float4{all[n][2 * h + e], all[n + 1][2 * h + e], all[n + 2][2 * h + e], all[n + 3][2 * h + e]});
+    }
+  }
+}
+
+// --- Parts
+
+// Blocks that share the segments of a token write parts of segments, or of their runs, to
+// [T][groups][maxSegments][16][values+2]: the top, the sum of weights, the weighted values. Another
+// kernel joins them.
+INLINE float *latentPart(const AnyAttentionArgs &a, int token, int group, int segment) {
+  const s64 groups = (a.heads + latentHeads - 1) / latentHeads;
+  return a.partial + ((token * groups + group) * a.maxSegments + segment) * latentHeads * (a.values + 2);
+}
+
+// storePart writes the values of a part, which begins at to.
+INLINE void storePart(float *to, const AnyAttentionArgs &a, const float (&values)[8][4], int warp, int g, int t) {
+  eachFour(values, warp, g, t, [&](int row, int column, float4 v) ALWAYS {
+    float2 *four = reinterpret_cast<float2 *>(to + row * (a.values + 2) + 2 + column);
+    four[0] = float2{v.x, v.y}, four[1] = float2{v.z, v.w};
+  });
+}
+
 // --- A token
 
 // A block has 16 heads of a token. For each segment, each warp computes the weights of a run. Then
@@ -170,8 +209,7 @@ struct Latent {
     join(runs, s.allTop[row], s.allSum[row], top, sum);
   }
 
-  // values sets part to the warp's columns of a segment's values. Number 2h+e of value n of a lane
-  // is of row g+8h and column 16t + 8e + n of the warp's.
+  // values sets part to the warp's columns of a segment's values.
   METHOD void values(float (&part)[8][4], int begin) const {
     UNROLL for (int n = 0; n < 8; n++) {
       UNROLL for (int i = 0; i < 4; i++) part[n][i] = 0;
@@ -193,35 +231,12 @@ struct Latent {
       UNROLL for (int half = 0; half < 2; half++) {
         if (half == 0) load(v[1], run, 1);
         else if (run + 1 < end) load(v[0], run + 1, 0);
-        const uint4 w = s.weight[run][half][lane];
-        UNROLL for (int n = 0; n < 8; n++) {
-          auto word = [&](int i) ALWAYS { const uint4 &of = v[half][i]; return n / 2 == 0 ? of.x : n / 2 == 1 ? of.y : n / 2 == 2 ? of.z : of.w; };
-          const u32 b0 = n % 2 ? highHalves(word(0), word(1)) : lowHalves(word(0), word(1));
-          const u32 b1 = n % 2 ? highHalves(word(2), word(3)) : lowHalves(word(2), word(3));
-          addHalfProducts(x[n], w, b0, b1);
-        }
+        addValues(x, s.weight[run][half][lane], v[half]);
       }
       joinValues(part, x, s.by[run], g);
     }
   }
-
-  // each calls f with the first of 4 columns of a row of the warp's values, and these.
-  template <class Of> METHOD void each(float (&all)[8][4], const Of &f) const {
-    UNROLL for (int h = 0; h < 2; h++) {
-      UNROLL for (int e = 0; e < 2; e++) {
-        UNROLL for (int n = 0; n < 8; n += 4) f(g + 8 * h, latentColumns * warp + 16 * t + 8 * e + n, float4{all[n][2 * h + e], all[n + 1][2 * h + e], all[n + 2][2 * h + e], all[n + 3][2 * h + e]});
-      }
-    }
-  }
 };
-
-// The segments of a token that sees many are divided among blocks, which write their parts to
-// [T][groups][maxSegments][16][values+2]: the top, the sum of weights, the weighted values. Another
-// kernel joins them.
-INLINE float *latentPart(const AnyAttentionArgs &a, int token, int group, int segment) {
-  const s64 groups = (a.heads + latentHeads - 1) / latentHeads;
-  return a.partial + ((token * groups + group) * a.maxSegments + segment) * latentHeads * (a.values + 2);
-}
 
 // attend attends. Grid (split ? segments : 1, ceil(heads/16), T), 256 threads.
 extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAttentionArgs a) {
@@ -245,11 +260,7 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
       float part[8][4];
       l.values(part, begin);
       if (a.split) {
-        float *to = latentPart(a, l.rows.token, blockY(), i) + 2;
-        l.each(part, [&](int row, int column, float4 v) ALWAYS {
-          float2 *four = reinterpret_cast<float2 *>(to + row * (a.values + 2) + column);
-          four[0] = float2{v.x, v.y}, four[1] = float2{v.z, v.w};
-        });
+        storePart(latentPart(a, l.rows.token, blockY(), i), a, part, l.warp, l.g, l.t);
       } else {
         joinValues(all, part, s.by[runs], l.g);
       }
@@ -261,7 +272,150 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend(const AnyAt
     syncBlock(); // all warps have read weights and factors
   }
   if (a.split || !l.mine) return;
-  l.each(all, [&](int row, int column, float4 v) ALWAYS { l.rows.store(a, row, column, v, s.allSum[row]); });
+  eachFour(all, l.warp, l.g, l.t, [&](int row, int column, float4 v) ALWAYS { l.rows.store(a, row, column, v, s.allSum[row]); });
+}
+
+// --- A token with few runs
+
+// A block has 16 heads of a token and a run, and asks for all that it reads at once. Four warps
+// compute the scores of 8 positions each, then all compute 64 columns of the values each. The parts
+// have the layout of those of segments, 8 for each segment.
+
+struct RunShared {
+  alignas(16) uint4 q[anyKeyDim / 16][32];          // operands: of 16 numbers, by lane
+  alignas(16) uint2 weight[runTokens / 16][32][2];  // operands: of each half of the run, by lane and 8 positions
+  s64 place[runTokens];                             // where the keys begin, in bytes
+  float most[runTokens / 8][latentHeads];           // the largest products of 8 positions
+};
+
+// attend_runs attends. Grid (8 for each segment, ceil(heads/16), T), 256 threads.
+extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend_runs(const AnyAttentionArgs a) {
+  __shared__ RunShared s;
+  const LatentRows rows(a, blockZ(), blockY());
+  const Place place = a.table.places[rows.token];
+  const Seen seen = seenBy(a, place.position);
+  const int warp = tidX() / 32, lane = tidX() % 32, g = lane / 4, t = lane % 4;
+  waitForPrevious();
+  allowNext();
+  if (rows.token >= *a.count) return;
+  const int begin = seen.first / segmentTokens * segmentTokens + blockX() * runTokens;
+  if (!seen.some(begin, runTokens)) return;
+  const s64 chunkApart = s64(a.pool.rows) * 16;
+  if (tidX() < runTokens) { // positions that are not seen read a row that is
+    const Slot slot = slotIn(a.pool, a.table, place.shift, minOf(maxOf(begin + tidX(), seen.first), seen.last));
+    s.place[tidX()] = slot.page + slot.at * 16;
+  }
+  syncBlock();
+  constexpr int scoring = runTokens / 8, most = anyKeyDim / 16; // warps; steps
+  const int steps = a.pool.keyDim / 16;
+  const bool scores = warp < scoring, mine = latentColumns * warp < a.values;
+  uint2 k[most];
+  if (scores) {
+    const u8 *key = a.pool.base + s.place[positionOf(8 * warp + g)] + t / 2 * chunkApart + t % 2 * 8;
+    UNROLL for (int j = 0; j < most; j++) {
+      if (j < steps) k[j] = *reinterpret_cast<const uint2 *>(key + 2 * j * chunkApart);
+    }
+  }
+  uint4 v[runTokens / 16][4];
+  if (mine) {
+    const u8 *chunk = a.pool.base + (8 * warp + g) * chunkApart;
+    UNROLL for (int half = 0; half < runTokens / 16; half++) {
+      UNROLL for (int i = 0; i < 4; i++) v[half][i] = *reinterpret_cast<const uint4 *>(chunk + s.place[16 * half + 4 * t + i]);
+    }
+  }
+  loadOperands(rows, s.q[0], a);
+  syncBlock();
+  float x[4] = {};
+  if (scores) {
+    UNROLL for (int j = 0; j < most; j++) {
+      if (j < steps) addHalfProducts(x, s.q[j][lane], k[j].x, k[j].y);
+    }
+    float largest[2] = {-infinity, -infinity};
+    UNROLL for (int i = 0; i < 4; i++) {
+      const int at = begin + positionOf(8 * warp + 2 * t + i % 2);
+      if (at < seen.first || at > seen.last) x[i] = -infinity;
+      largest[i / 2] = maxOf(largest[i / 2], x[i]);
+    }
+    UNROLL for (int h = 0; h < 2; h++) {
+      largest[h] = mostOfRow(largest[h]);
+      if (t == 0) s.most[warp][g + 8 * h] = largest[h];
+    }
+  }
+  syncBlock();
+  const float by = a.scale * log2e;
+  float top[2];
+  UNROLL for (int h = 0; h < 2; h++) {
+    top[h] = s.most[0][g + 8 * h];
+    UNROLL for (int n = 1; n < scoring; n++) top[h] = maxOf(top[h], s.most[n][g + 8 * h]);
+    top[h] = topOf(top[h], by);
+  }
+  if (scores) {
+    u32 w[2];
+    UNROLL for (int h = 0; h < 2; h++) {
+      float weight[2];
+      UNROLL for (int e = 0; e < 2; e++) {
+        const float product = x[2 * h + e];
+        weight[e] = product == -infinity ? 0 : weightOf(product, by, top[h]);
+      }
+      w[h] = halvesOf(weight[0], weight[1]);
+    }
+    s.weight[warp / 2][lane][warp % 2] = uint2{w[0], w[1]};
+  }
+  syncBlock();
+  float *to = latentPart(a, rows.token, blockY(), blockX());
+  const auto weights = [&](int half) ALWAYS { return *reinterpret_cast<const uint4 *>(s.weight[half][lane]); };
+  if (warp == 0) {
+    float sum[4] = {};
+    UNROLL for (int half = 0; half < runTokens / 16; half++) addHalfProducts(sum, weights(half), halfOnes, halfOnes);
+    UNROLL for (int h = 0; h < 2; h++) {
+      float *row = to + (g + 8 * h) * (a.values + 2);
+      if (t == 0) row[0] = top[h], row[1] = sum[2 * h];
+    }
+  }
+  if (!mine) return;
+  float values[8][4] = {};
+  UNROLL for (int half = 0; half < runTokens / 16; half++) addValues(values, weights(half), v[half]);
+  storePart(to, a, values, warp, g, t);
+}
+
+// join_runs joins the runs of a head's segments, and these. Grid (1, heads, T), 256 threads.
+extern "C" __global__ void __launch_bounds__(blockThreads) join_runs(const AnyAttentionArgs a) {
+  const int token = blockZ(), head = blockY();
+  const Seen seen = seenBy(a, a.table.places[token].position);
+  waitForPrevious();
+  allowNext();
+  if (token >= *a.count) return;
+  const int lowest = seen.first / segmentTokens, segments = seen.last / segmentTokens - lowest + 1;
+  const float *part = latentPart(a, token, head / latentHeads, 0) + head % latentHeads * (a.values + 2);
+  const s64 apart = latentHeads * (a.values + 2);
+  float all[anyPasses] = {}, allTop = -infinity, allSum = 0;
+  _Pragma("unroll 1") for (int i = 0; i < segments; i++) {
+    const auto sees = [&](int r) ALWAYS { return seen.some((lowest + i) * segmentTokens + r * runTokens, runTokens); };
+    float nextTop[runs], nextSum[runs], next[runs][anyPasses];
+    UNROLL for (int r = 0; r < runs; r++) {
+      if (!sees(r)) continue;
+      const float *p = part + (i * runs + r) * apart;
+      nextTop[r] = p[0], nextSum[r] = p[1];
+      UNROLL for (int k = 0; k < anyPasses; k++) {
+        const int at = tidX() + blockThreads * k;
+        if (at < a.values) next[r][k] = p[2 + at];
+      }
+    }
+    float top = -infinity, sum = 0, values[anyPasses] = {};
+    UNROLL for (int r = 0; r < runs; r++) {
+      if (!sees(r)) continue;
+      const Factors f = factorsOf(top, nextTop[r]);
+      sum = f.joined(sum, nextSum[r]);
+      UNROLL for (int k = 0; k < anyPasses; k++) values[k] = f.joined(values[k], next[r][k]);
+    }
+    const Factors f = factorsOf(allTop, top);
+    allSum = f.joined(allSum, sum);
+    UNROLL for (int k = 0; k < anyPasses; k++) all[k] = f.joined(all[k], values[k]);
+  }
+  UNROLL for (int k = 0; k < anyPasses; k++) {
+    const int at = tidX() + blockThreads * k;
+    if (at < a.values) storeBlock(a.out, token, (head * a.values + at) / 32, tidX() % 32, divide(all[k], allSum));
+  }
 }
 
 // --- Many tokens

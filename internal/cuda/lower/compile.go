@@ -129,10 +129,13 @@ func oneOf(name string, by []Launch, which func(sh *Shape) int) Launch {
 
 // unless returns l, skipped for shapes for which idle is true.
 func (l Launch) unless(idle func(sh *Shape) bool) Launch {
-	name := l.Name
+	runs, name := l.runs, l.Name
 	l.runs = func(sh *Shape) string {
-		if idle(sh) {
+		switch {
+		case idle(sh):
 			return ""
+		case runs != nil:
+			return runs(sh)
 		}
 		return name
 	}

@@ -27,7 +27,7 @@ func deltaPart(keyDim int) int { return (keyDim + 15) / 16 * 4 }
 // deltaShared returns the bytes of shared memory of many, with ManyShared's fields.
 func deltaShared(keyDim int) int {
 	each := deltaPart(keyDim)
-	return 4 * (4*each*deltaColumns + 2*deltaRows*(each+4) + plan.RecurrentChunk*deltaColumns + 2*deltaRows*(plan.RecurrentChunk+4))
+	return 4 * (4*each*deltaColumns + 2*deltaRows*(each+4) + plan.RecurrentChunk*deltaColumns + 2*deltaRows*(plan.RecurrentChunk+4) + deltaRows*(deltaColumns+1))
 }
 
 func (delta) writes(s *fuse.Stage) bool { return s.Node().Attr.(plan.DeltaAttr).ValueDim%32 == 0 }

@@ -71,6 +71,35 @@ func (c *Compiler) latentMany(a *plan.AttentionAttr, sh *Shape) bool {
 // chosen: on one multiprocessor they are estimated to be about five times as fast as the others.
 const latentShare = 4
 
+// A latentDivision says what a block attends to.
+type latentDivision int
+
+const (
+	byToken    latentDivision = iota // a token
+	bySegments                       // a segment of a token
+	byRuns                           // a run of a token
+	byTokens                         // several tokens
+)
+
+// latentDivided returns what a block attends to in a step of shape sh, and how many blocks share a
+// token's segments. Runs are for steps with so few that their blocks run at the same time.
+func (c *Compiler) latentDivided(a *plan.AttentionAttr, sh *Shape) (by latentDivision, parts int) {
+	const runs = contextSegment / runTokens
+	segments := anySegments(a, sh)
+	switch all := sh.Tokens * segments; {
+	case c.latentMany(a, sh):
+		return byTokens, 1
+	case runs*all <= latentPartials(a) && runs*all*latentGroups(a) <= latentRunBlocks*c.Multiprocessors:
+		return byRuns, runs * segments
+	case segments > 1 && all <= latentPartials(a):
+		return bySegments, segments
+	}
+	return byToken, 1
+}
+
+// latentRunBlocks is the most blocks with a run each for a multiprocessor, which runs two of them.
+const latentRunBlocks = 2
+
 // attendLatent returns the launches of a node with latentForm: attention, and joining the segments if
 // several blocks share those of a token.
 func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, error) {
@@ -95,40 +124,49 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 	if err != nil {
 		return nil, err
 	}
+	byRun, err := c.Kernel("latent", "attend_runs")
+	if err != nil {
+		return nil, err
+	}
 	join, err := c.Kernel("latent", "join")
+	if err != nil {
+		return nil, err
+	}
+	joinRuns, err := c.Kernel("latent", "join_runs")
 	if err != nil {
 		return nil, err
 	}
 	groups, kept := latentGroups(&attr), c.Layout.p.States[n.State].RowBytes(c.Layout.lim.Cache)
 	read, written := c.read(s.Q.In, inFloats), c.written(n.Out)
-	// blocks returns how many blocks share a token's segments.
-	blocks := func(sh *Shape) int {
-		if segments := anySegments(&attr, sh); !c.latentMany(&attr, sh) && sh.Tokens*segments <= latentPartials(&attr) {
-			return segments
-		}
-		return 1
-	}
 	launch := func(name string, f *driver.Function, threads, shared int, grid func(sh *Shape) driver.Dim3) Launch {
 		return Launch{Name: name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-			if a.split, a.maxSegments = 0, int32(blocks(sh)); a.maxSegments > 1 {
+			by, parts := c.latentDivided(&attr, sh)
+			if a.split, a.maxSegments = 0, int32(parts); by == bySegments || by == byRuns {
 				a.split = 1
 			}
 			return f.Launch(st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
 		}}
 	}
-	attends := oneOf("latent attend, "+family+" "+name, []Launch{
-		launch("latent attend", attend, 256, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: blocks(sh), Y: groups, Z: sh.Tokens} }),
-		launch(family+" "+name, many, threads, shared, func(sh *Shape) driver.Dim3 {
+	divided := func(sh *Shape) latentDivision { by, _ := c.latentDivided(&attr, sh); return by }
+	ofParts := func(sh *Shape) driver.Dim3 {
+		_, parts := c.latentDivided(&attr, sh)
+		return driver.Dim3{X: parts, Y: groups, Z: sh.Tokens}
+	}
+	attends := oneOf("latent attend, attend_runs, "+family+" "+name, []Launch{
+		byToken:    launch("latent attend", attend, 256, 0, ofParts),
+		bySegments: launch("latent attend", attend, 256, 0, ofParts),
+		byRuns:     launch("latent attend_runs", byRun, 256, 0, ofParts),
+		byTokens: launch(family+" "+name, many, threads, shared, func(sh *Shape) driver.Dim3 {
 			return driver.Dim3{X: groups, Y: (sh.Tokens + latentTokens - 1) / latentTokens}
 		}),
-	}, func(sh *Shape) int {
-		if c.latentMany(&attr, sh) {
+	}, func(sh *Shape) int { return int(divided(sh)) })
+	ofHeads := func(sh *Shape) driver.Dim3 { return driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens} }
+	joins := oneOf("latent join, join_runs", []Launch{launch("latent join", join, 256, 0, ofHeads), launch("latent join_runs", joinRuns, 256, 0, ofHeads)}, func(sh *Shape) int {
+		if divided(sh) == byRuns {
 			return 1
 		}
 		return 0
-	})
-	joins := launch("latent join", join, 256, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: 1, Y: attr.Heads, Z: sh.Tokens} }).
-		unless(func(sh *Shape) bool { return blocks(sh) == 1 })
+	}).unless(func(sh *Shape) bool { return divided(sh) == byToken || divided(sh) == byTokens })
 	attends.Moves = func(b *plan.Batch) int { return len(b.Tokens)*(read+written) + anyAttended(&attr, b)*kept }
 	joins.Moves = func(b *plan.Batch) int { return len(b.Tokens) * written }
 	return []Launch{attends, joins}, nil
