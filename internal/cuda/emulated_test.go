@@ -112,7 +112,7 @@ func programsAgree(t *testing.T, b *Backend) {
 }
 
 // TestEmulatedSuite runs the whole suite if REALIZAR_EMULATED names a folder for compiled kernels. It
-// takes minutes, and longer if the folder is empty.
+// takes more than ten minutes, and longer if the folder is empty.
 func TestEmulatedSuite(t *testing.T) {
 	if os.Getenv("REALIZAR_EMULATED") == "" {
 		t.Skip("REALIZAR_EMULATED names no folder")
