@@ -16,10 +16,10 @@ INLINE void loadOperands(const LatentRows &rows, uint4 *to, const AnyAttentionAr
   });
 }
 
-// hide sets the scores of those of 16 positions that are not seen to -inf, and raises most to the
+// hide sets the scores of those of 8*N positions that are not seen to -inf, and raises most to the
 // largest of a lane.
-INLINE void hide(float (&x)[2][4], float (&most)[2], int from, const Seen &seen, int t) {
-  UNROLL for (int n = 0; n < 2; n++) {
+template <int N> INLINE void hide(float (&x)[N][4], float (&most)[2], int from, const Seen &seen, int t) {
+  UNROLL for (int n = 0; n < N; n++) {
     UNROLL for (int i = 0; i < 4; i++) {
       const int at = from + positionOf(8 * n + 2 * t + i % 2);
       if (at < seen.first || at > seen.last) x[n][i] = -infinity;
@@ -32,20 +32,23 @@ INLINE float mostOfRow(float most) { // of the lanes of a row
   return maxOf(most, shuffleXor(most, 2));
 }
 
-// weightsOf returns the operand of the weights of 16 positions.
-INLINE uint4 weightsOf(const float (&x)[2][4], float by, const float (&top)[2]) {
-  u32 w[2][2]; // by 8 columns and row
-  UNROLL for (int n = 0; n < 2; n++) {
-    UNROLL for (int h = 0; h < 2; h++) {
-      float v[2];
-      UNROLL for (int i = 0; i < 2; i++) {
-        const float product = x[n][2 * h + i];
-        v[i] = product == -infinity ? 0 : weightOf(product, by, top[h]);
-      }
-      w[n][h] = halvesOf(v[0], v[1]);
+// weightsOf returns half of the operand of the weights of 16 positions: that of 8 columns. weightsOf
+// of two times 8 columns returns the operand.
+INLINE uint2 weightsOf(const float (&x)[4], float by, const float (&top)[2]) {
+  u32 w[2];
+  UNROLL for (int h = 0; h < 2; h++) {
+    float v[2];
+    UNROLL for (int i = 0; i < 2; i++) {
+      const float product = x[2 * h + i];
+      v[i] = product == -infinity ? 0 : weightOf(product, by, top[h]);
     }
+    w[h] = halvesOf(v[0], v[1]);
   }
-  return uint4{w[0][0], w[0][1], w[1][0], w[1][1]};
+  return uint2{w[0], w[1]};
+}
+INLINE uint4 weightsOf(const float (&x)[2][4], float by, const float (&top)[2]) {
+  const uint2 low = weightsOf(x[0], by, top), high = weightsOf(x[1], by, top);
+  return uint4{low.x, low.y, high.x, high.y};
 }
 
 // joinValues joins values of rows g and g+8 to all; by are the factors of all rows.
@@ -325,17 +328,13 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend_runs(const 
   }
   loadOperands(rows, s.q[0], a);
   syncBlock();
-  float x[4] = {};
+  float x[1][4] = {};
   if (scores) {
     UNROLL for (int j = 0; j < most; j++) {
-      if (j < steps) addHalfProducts(x, s.q[j][lane], k[j].x, k[j].y);
+      if (j < steps) addHalfProducts(x[0], s.q[j][lane], k[j].x, k[j].y);
     }
     float largest[2] = {-infinity, -infinity};
-    UNROLL for (int i = 0; i < 4; i++) {
-      const int at = begin + positionOf(8 * warp + 2 * t + i % 2);
-      if (at < seen.first || at > seen.last) x[i] = -infinity;
-      largest[i / 2] = maxOf(largest[i / 2], x[i]);
-    }
+    hide(x, largest, begin + positionOf(8 * warp), seen, t);
     UNROLL for (int h = 0; h < 2; h++) {
       largest[h] = mostOfRow(largest[h]);
       if (t == 0) s.most[warp][g + 8 * h] = largest[h];
@@ -349,18 +348,7 @@ extern "C" __global__ void __launch_bounds__(blockThreads, 1) attend_runs(const 
     UNROLL for (int n = 1; n < scoring; n++) top[h] = maxOf(top[h], s.most[n][g + 8 * h]);
     top[h] = topOf(top[h], by);
   }
-  if (scores) {
-    u32 w[2];
-    UNROLL for (int h = 0; h < 2; h++) {
-      float weight[2];
-      UNROLL for (int e = 0; e < 2; e++) {
-        const float product = x[2 * h + e];
-        weight[e] = product == -infinity ? 0 : weightOf(product, by, top[h]);
-      }
-      w[h] = halvesOf(weight[0], weight[1]);
-    }
-    s.weight[warp / 2][lane][warp % 2] = uint2{w[0], w[1]};
-  }
+  if (scores) s.weight[warp / 2][lane][warp % 2] = weightsOf(x[0], by, top);
   syncBlock();
   float *to = latentPart(a, rows.token, blockY(), blockX());
   const auto weights = [&](int half) ALWAYS { return *reinterpret_cast<const uint4 *>(s.weight[half][lane]); };
@@ -388,33 +376,29 @@ extern "C" __global__ void __launch_bounds__(blockThreads) join_runs(const AnyAt
   const int lowest = seen.first / segmentTokens, segments = seen.last / segmentTokens - lowest + 1;
   const float *part = latentPart(a, token, head / latentHeads, 0) + head % latentHeads * (a.values + 2);
   const s64 apart = latentHeads * (a.values + 2);
-  float all[anyPasses] = {}, allTop = -infinity, allSum = 0;
+  Part all[anyPasses];
+  UNROLL for (int k = 0; k < anyPasses; k++) all[k] = Part{-infinity, 0, 0};
   _Pragma("unroll 1") for (int i = 0; i < segments; i++) {
     const auto sees = [&](int r) ALWAYS { return seen.some((lowest + i) * segmentTokens + r * runTokens, runTokens); };
-    float nextTop[runs], nextSum[runs], next[runs][anyPasses];
+    Part next[runs][anyPasses], segment[anyPasses];
     UNROLL for (int r = 0; r < runs; r++) {
       if (!sees(r)) continue;
       const float *p = part + (i * runs + r) * apart;
-      nextTop[r] = p[0], nextSum[r] = p[1];
       UNROLL for (int k = 0; k < anyPasses; k++) {
         const int at = tidX() + blockThreads * k;
-        if (at < a.values) next[r][k] = p[2 + at];
+        next[r][k] = Part{p[0], p[1], at < a.values ? p[2 + at] : 0.0f};
       }
     }
-    float top = -infinity, sum = 0, values[anyPasses] = {};
+    UNROLL for (int k = 0; k < anyPasses; k++) segment[k] = Part{-infinity, 0, 0};
     UNROLL for (int r = 0; r < runs; r++) {
       if (!sees(r)) continue;
-      const Factors f = factorsOf(top, nextTop[r]);
-      sum = f.joined(sum, nextSum[r]);
-      UNROLL for (int k = 0; k < anyPasses; k++) values[k] = f.joined(values[k], next[r][k]);
+      UNROLL for (int k = 0; k < anyPasses; k++) join(segment[k], next[r][k]);
     }
-    const Factors f = factorsOf(allTop, top);
-    allSum = f.joined(allSum, sum);
-    UNROLL for (int k = 0; k < anyPasses; k++) all[k] = f.joined(all[k], values[k]);
+    UNROLL for (int k = 0; k < anyPasses; k++) join(all[k], segment[k]);
   }
   UNROLL for (int k = 0; k < anyPasses; k++) {
     const int at = tidX() + blockThreads * k;
-    if (at < a.values) storeBlock(a.out, token, (head * a.values + at) / 32, tidX() % 32, divide(all[k], allSum));
+    if (at < a.values) storeBlock(a.out, token, (head * a.values + at) / 32, tidX() % 32, divide(all[k].value, all[k].sum));
   }
 }
 

@@ -37,10 +37,10 @@ struct WideLatent {
   const AnyAttentionArgs &a;
   WideLatentShared &s;
   u32 pieces; // shared memory of the pieces, the weights, the queries
-  int thread, warp, lane, g, t; // thread and warp are those of the warpgroup
+  int warp, lane, g, t; // warp is that of the warpgroup
 
   METHOD WideLatent(const AnyAttentionArgs &a, WideLatentShared &s, u32 pieces) : a(a), s(s), pieces(pieces) {
-    thread = tidX() % 128, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
+    warp = tidX() % 128 / 32, lane = tidX() % 32, g = lane / 4, t = lane % 4;
   }
 
   METHOD static int token() { return manyTokens * (gridY() - 1 - blockY()); } // the first one
@@ -91,8 +91,8 @@ INLINE float oneOf(bool first, float a, float b) {
   return r;
 }
 
-// syncGroup waits for the threads of a warpgroup.
-INLINE void syncGroup(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
+// syncSome waits for N threads that name this barrier.
+template <int N> INLINE void syncSome(int barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
 
 // LatentCopies is the warpgroup of copies, and of the sums of weights. A warp copies a run of each
 // piece, every other part. It has 8 rows of the sums, and a lane has row lane%8 of them.
@@ -269,7 +269,7 @@ struct LatentScores {
         for (int part = w.tiles(); part < w.parts(); part++) arrive(sharedAt(&w.s.free[c.slot][part]));
       }
       awaitPhase(sharedAt(&w.s.used[c.slot]), c.parity ^ 1);
-      syncGroup(0);
+      syncSome<128>(1);
       const u32 weights = w.weightsAt(c.slot), mine = weights + 2 * w.warp * queryBytes + 16 * w.g + 4 * w.t;
       if (whole) keepWeights<true>(c.slot, mine, x);
       else keepWeights<false>(c.slot, mine, x);
@@ -301,10 +301,10 @@ template <int N> struct LatentValues {
 
   METHOD LatentValues(WideLatent &w, int group) : w(w), group(group) {}
 
-  // Rows are the factors of rows 2t and 2t+1 of each 8.
-  struct Rows {
+  // RowFactors are those of rows 2t and 2t+1 of each 8.
+  struct RowFactors {
     float4 f[4];
-    METHOD Rows(const Factors *by) {
+    METHOD RowFactors(const Factors *by) {
       UNROLL for (int n = 0; n < 4; n++) f[n] = *reinterpret_cast<const float4 *>(by + 8 * n);
     }
     // join joins numbers of a run or a segment.
@@ -334,7 +334,7 @@ template <int N> struct LatentValues {
     };
     multiply(0);
     UNROLL for (int r = 0; r < pieceRuns; r++) {
-      const Rows rows(by + r * latentRows);
+      const RowFactors rows(by + r * latentRows);
       UNROLL for (int j = 0; j < N; j++) {
         const int i = r * N + j;
         if (i + 1 < pieceRuns * N) {
@@ -359,7 +359,7 @@ template <int N> struct LatentValues {
         if (c.ends()) break;
         w.leave(c.slot);
       }
-      const Rows rows(&w.s.by[c.slot][pieceRuns][2 * w.t]);
+      const RowFactors rows(&w.s.by[c.slot][pieceRuns][2 * w.t]);
       UNROLL for (int j = 0; j < N; j++) {
         rows.join(all[j], part[j]);
         UNROLL for (int i = 0; i < 16; i++) part[j][i] = 0;
@@ -421,7 +421,7 @@ template <int N> INLINE void attendLatents(const AnyAttentionArgs &a) {
       });
     }
     showCopies();
-    asm volatile("bar.sync 4, %0;" ::"n"(wideLatentThreads - 128) : "memory");
+    syncSome<wideLatentThreads - 128>(4);
   }
   // A turn begins with new sums: those of a token of another sequence are no numbers if this one has
   // keys that are not.
