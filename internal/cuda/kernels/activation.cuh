@@ -85,19 +85,19 @@ INLINE float unitOf(const Unit &u, float gate, float up) {
   return activate(u.act, gate) * up;
 }
 
-// unitsOf is unitOf of four values. The unit of most models has a path of its own, which does not
-// choose the activation for each value.
-INLINE float4 unitsOf(const Unit &u, float4 gate, float4 up) {
-  float4 v{};
+// unitsOf sets v to unitOf of N values. The unit of most models has a path of its own, which does
+// not choose the activation for each value.
+template <int N> INLINE void unitsOf(const Unit &u, float (&v)[N], float (&gate)[N], float (&up)[N]) {
   if (u.act == actSiLU && !(u.limit > 0) && u.shift == 0) {
-    UNROLL for (int i = 0; i < 4; i++) v[i] = siluOf(gate[i]) * up[i];
-    return v;
+    UNROLL for (int i = 0; i < N; i++) v[i] = siluOf(gate[i]) * up[i];
+    return;
   }
-  _Pragma("unroll 1") for (int i = 0; i < 4; i++) { // rotating the vectors keeps them in registers
-    v = float4{v.y, v.z, v.w, unitOf(u, gate.x, up.x)};
-    gate = float4{gate.y, gate.z, gate.w, gate.x}, up = float4{up.y, up.z, up.w, up.x};
+  UNROLL for (int i = 0; i < N; i++) v[i] = 0;
+  _Pragma("unroll 1") for (int n = 0; n < N; n++) { // rotating the arrays keeps them in registers
+    const float first = gate[0], other = up[0];
+    UNROLL for (int i = 0; i < N - 1; i++) v[i] = v[i + 1], gate[i] = gate[i + 1], up[i] = up[i + 1];
+    v[N - 1] = unitOf(u, first, other), gate[N - 1] = first, up[N - 1] = other;
   }
-  return v;
 }
 
 INLINE float softcapOf(float x, float by) {

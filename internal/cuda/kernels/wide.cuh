@@ -247,25 +247,41 @@ template <class F, int N, class Work> INLINE void finishPlain(const Work &work, 
   }
 }
 
-// storeTile stores 8 rows from row on and 16 columns from col on of a gated unit's values. A lane
-// has the values of its sums.
-INLINE void storeTile(const Forms &f, int row, int end, int col, float4 v, int lane) {
+// A Strip is what a lane stores of 16 columns of a gated unit's values: columns c, c+1, c+8 and c+9
+// of rows that are 8 apart, where c = first + 2*(lane%4).
+struct Strip {
+  s64 at;     // of column c in a row of the first chunk of rows, without the row
+  int second; // from column c to column c+8
+  METHOD Strip(int row, int first, int lane) {
+    const int col = first + lane % 4 * 2;
+    at = s64(col / chunkCols) * (chunkRows * chunkCols) + pieceOf(row, col) + col % 8;
+    second = pieceOf(row, col + 8) - pieceOf(row, col);
+  }
+  METHOD s64 place(u32 row, int stride) const { return at + s64(row / chunkRows) * (s64(stride) * chunkRows) + row % chunkRows * chunkCols; }
+};
+
+// storeTiles stores columns first to first+15 of N tiles of 8 rows, from row on. A lane has the
+// values of its sums, 4 of each tile.
+template <int N> INLINE void storeTiles(const Forms &f, int row, int end, int first, const Strip &strip, const float (&v)[4 * N], int lane) {
   if (f.f32) {
-    UNROLL for (int i = 0; i < 4; i++) {
-      const int r = row + lane % 4 * 2 + i % 2, c = col + lane / 4 + i / 2 * 8;
+    UNROLL for (int i = 0; i < 4 * N; i++) {
+      const int r = row + i / 4 * 8 + lane % 4 * 2 + i % 2, c = first + lane / 4 + i / 2 % 2 * 8;
       if (r < end && c < f.cols) f.f32[s64(r) * f.stride + c] = v[i];
     }
   }
-  // of the values that the lane gets from other lanes
-  const int r = row + lane / 4, c = col + lane % 4 * 2;
-  auto store = [&](u16 *form, u32 low, u32 high) ALWAYS {
-    low = transposed(low), high = transposed(high);
-    if (r >= end) return;
-    *reinterpret_cast<u32 *>(form + placeOf(r, c, f.stride)) = low;
-    *reinterpret_cast<u32 *>(form + placeOf(r, c + 8, f.stride)) = high;
+  // word(a, b) is two values of adjacent rows; after the transposition of adjacent columns
+  auto store = [&](u16 *form, const auto &word) ALWAYS {
+    UNROLL for (int i = 0; i < N; i++) {
+      const u32 low = transposed(word(v[4 * i], v[4 * i + 1])), high = transposed(word(v[4 * i + 2], v[4 * i + 3]));
+      const int r = row + 8 * i + lane / 4;
+      if (r >= end) continue;
+      u16 *to = form + strip.place(r, f.stride);
+      *reinterpret_cast<u32 *>(to) = low;
+      *reinterpret_cast<u32 *>(to + strip.second) = high;
+    }
   };
-  if (f.bf16) store(f.bf16, wordOf(floatToBfloat(v.x), floatToBfloat(v.y)), wordOf(floatToBfloat(v.z), floatToBfloat(v.w)));
-  if (f.f16) store(f.f16, wordOf(floatToHalf(v.x * f.by), floatToHalf(v.y * f.by)), wordOf(floatToHalf(v.z * f.by), floatToHalf(v.w * f.by)));
+  if (f.bf16) store(f.bf16, [&](float a, float b) ALWAYS { return wordOf(floatToBfloat(a), floatToBfloat(b)); });
+  if (f.f16) store(f.f16, [&](float a, float b) ALWAYS { return halvesOf(a * f.by, b * f.by); });
 }
 
 // finishGated stores the values of a unit. Warps 0 and 1 of a warpgroup have the gate's sums, and
@@ -279,18 +295,25 @@ template <class F, int N, class Work> INLINE void finishGated(const Work &work, 
   const Product p = work.product(j, 0), gated = work.product(j, 1);
   const int begin = j.unit * (wideRows / 2), first = begin + warp / 4 * 32 + warp % 2 * 16, row = first + lane / 4;
   const Lacking<F, 2, 8> lacks(p, row), upLacks(gated.w ? gated : p, row);
-  _Pragma("unroll 1") for (int n = second * (N / 16); n < (second + 1) * (N / 16); n++) {
-    float4 gate = gates[256 * n], up = ups[256 * n];
-    UNROLL for (int i = 0; i < 4; i++) {
-      const float divided = work.divided(j.first + 8 * n + lane % 4 * 2 + i % 2);
-      gate[i] = lacks.valueOf(i / 2, divided, gate[i]);
-      up[i] = gated.w ? upLacks.valueOf(i / 2, divided, up[i]) : 1;
+  const Strip strip(j.first + lane / 4, first, lane);
+  // Two tiles of 8 rows of the input are finished together: one alone waits for itself.
+  constexpr int some = N < 32 ? 1 : 2;
+  _Pragma("unroll 1") for (int n = second * (N / 16); n < (second + 1) * (N / 16); n += some) {
+    float v[4 * some], gate[4 * some], up[4 * some];
+    UNROLL for (int k = 0; k < some; k++) {
+      const float4 g = gates[256 * (n + k)], u = ups[256 * (n + k)];
+      UNROLL for (int i = 0; i < 4; i++) {
+        const float divided = work.divided(j.first + 8 * (n + k) + lane % 4 * 2 + i % 2);
+        gate[4 * k + i] = lacks.valueOf(i / 2, divided, g[i]);
+        up[4 * k + i] = gated.w ? upLacks.valueOf(i / 2, divided, u[i]) : 1;
+      }
     }
-    float4 v = unitsOf(unit, gate, up);
-    UNROLL for (int i = 0; i < 4; i++) v[i] = row + i / 2 * 8 < p.rows ? v[i] : 0;
-    storeTile(out, j.first + 8 * n, j.end, first, v, lane);
+    unitsOf<4 * some>(unit, v, gate, up);
+    UNROLL for (int i = 0; i < 4 * some; i++) v[i] = row + i / 2 % 2 * 8 < p.rows ? v[i] : 0;
+    storeTiles<some>(out, j.first + 8 * n, j.end, first, strip, v, lane);
     if (begin + wideRows / 2 >= out.cols) { // the padding, too
-      for (int c = first + wideRows / 2; c < out.stride; c += wideRows / 2) storeTile(out, j.first + 8 * n, j.end, c, float4{}, lane);
+      UNROLL for (int i = 0; i < 4 * some; i++) v[i] = 0;
+      for (int c = first + wideRows / 2; c < out.stride; c += wideRows / 2) storeTiles<some>(out, j.first + 8 * n, j.end, c, Strip(j.first + lane / 4, c, lane), v, lane);
     }
   }
   syncGroup(warp / 4); // all warps have read the sums
@@ -530,11 +553,12 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           // the gate's rows, then what it gates, of each warpgroup
           const int from = 4 * four + four / 8 * 32;
           const float4 g = sumAt(t, from), u = sumAt(t, from + 32);
-          float4 gate, up;
+          float values[4], gate[4], up[4];
           const float divided = work.divided(mine + t);
           UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, divided, u[i]) : 1;
-          float4 v = unitsOf(a.unit, gate, up);
-          UNROLL for (int i = 0; i < 4; i++) v[i] = row + i < p.rows ? v[i] : 0;
+          unitsOf<4>(a.unit, values, gate, up);
+          float4 v;
+          UNROLL for (int i = 0; i < 4; i++) v[i] = row + i < p.rows ? values[i] : 0;
           storeFour(a.out, mine + t, row, v);
           if (unitRows * (j.unit + 1) >= a.out.cols) { // the padding, too
             for (int c = row + unitRows; c < a.out.stride; c += unitRows) storeFour(a.out, mine + t, c, float4{});
