@@ -97,12 +97,12 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
       if constexpr (GATED) {
         storeGated(gated, true, unit, first, e.end, sums.columns, lane, warp, sum);
       } else {
-        storePlain(a.rows, unit, first, e.end, sums.columns, sum, [&](int row, int slot, float v) ALWAYS {
+        storePlain<tileRows>(a.rows, unit, first, e.end, sums.columns, sum, [&](int row, int slot, float v) ALWAYS {
           a.y[s64(slot) * a.stride + row] = valueOf(lacks, a.divided, row, v);
         });
       }
     };
-    pipeline<F, NT, ONE, GATED, 2>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
+    pipeline<F, NT, ONE, GATED, 2, 1>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
   }
 }
 

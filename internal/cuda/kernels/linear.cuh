@@ -9,20 +9,22 @@
 #pragma once
 #include "pipeline.cuh"
 #include "row.cuh"
+#include "staged.cuh"
 
-// productOf returns the product that a unit of work belongs to, and sets unit to a tile of its
-// rows.
-INLINE const Product &productOf(const LinearArgs &a, int &unit) {
+// productOf returns the product that a unit of ROWS rows belongs to, and sets unit to its number in
+// the product.
+template <int ROWS = tileRows> INLINE const Product &productOf(const LinearArgs &a, int &unit) {
   int which = 0;
-  for (; which < 3 && unit >= (a.p[which].rows + tileRows - 1) / tileRows; which++) unit -= (a.p[which].rows + tileRows - 1) / tileRows;
+  for (; which < 3 && unit >= (a.p[which].rows + ROWS - 1) / ROWS; which++) unit -= (a.p[which].rows + ROWS - 1) / ROWS;
   return a.p[which];
 }
 
 INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
 
-// linear runs a block. M multiplies. With ONE, the input is a single row, which the block may
-// normalize.
-template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void linear(const LinearArgs &a) {
+// linear runs a block. M multiplies, T tiles of rows at a time. With ONE, the input is a single row,
+// which the block may normalize.
+template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLINE void linear(const LinearArgs &a) {
+  constexpr int unitRows = T * tileRows;
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
@@ -30,12 +32,18 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
 
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
     if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
-    const Product &p = productOf(a, unit);
-    return p.w + unit * rowBytes + s64(from) * F::tileBytes;
+    const Product &p = productOf<unitRows>(a, unit);
+    const int tile = T == 1 ? unit : minOf(T * unit + r, (p.rows + tileRows - 1) / tileRows - 1);
+    return p.w + tile * rowBytes + s64(from) * F::tileBytes;
   };
-  const int R = GATED ? (a.p[1].w ? 4 : 2) : 1;
+  const int R = GATED ? (a.p[1].w ? 4 : 2) : T;
+  s32 units = 0;
+  if constexpr (!GATED && T > 1) {
+    UNROLL for (int i = 0; i < 4; i++) units += (a.p[i].rows + unitRows - 1) / unitRows;
+  }
+  const s32 &last = GATED || T == 1 ? a.units : units;
   int count, first, turn = 0;
-  __shared__ Sums<NT, ONE, GATED> sums;
+  __shared__ Sums<NT, ONE, GATED, T> sums;
   auto begin = [&](const auto &work) ALWAYS {
     waitForPrevious();
     allowNext();
@@ -46,6 +54,9 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
       if (a.norm) normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
       else bringRow(row, a.h16, 0, a.inStride, from * F::tileK, (from + tiles) * F::tileK, lane);
       work(WordsOne<F>(row, lane));
+    } else if constexpr (sameFormat<M, Staged<F>>()) {
+      alignas(128) extern __shared__ u8 ring[];
+      work(M(a, ring, first, count, from, tiles, tiles * (R / T) * ((last - int(blockX()) + int(gridX()) - 1) / int(gridX())), warp, lane));
     } else {
       work(M(a, first, count, lane));
     }
@@ -54,28 +65,29 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
     if constexpr (GATED) {
       storeGated(gated, R > 2, unit, first, count, sums.columns, lane, warp, sum);
     } else {
-      const Product &p = productOf(a, unit);
-      storePlain(p.rows, unit, first, count, sums.columns, sum, [&](int row, int token, float v) ALWAYS {
+      const Product &p = productOf<unitRows>(a, unit);
+      storePlain<unitRows>(p.rows, unit, first, count, sums.columns, sum, [&](int row, int token, float v) ALWAYS {
         v = valueOf(matrixOf(p), a.divided, row, v) * a.scale;
         if (a.residual) v = a.residual[s64(token) * a.residualStride + row] + v;
         p.y[s64(token) * p.stride + row] = v;
       });
     }
   };
-  pipeline<F, NT, ONE, GATED, DEPTH>(sums, turn, a.units, R, from, tiles, lane, warp, rowOf, begin, store);
+  pipeline<F, NT, ONE, GATED, DEPTH, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store);
 }
 
-#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, DEPTH, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH>(a); }
-#define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, BLOCKS)
+#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, DEPTH, T, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH, T>(a); }
+#define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, 1, BLOCKS)
+#define LINEAR_OF_EIGHT(name, F, GATED) LINEAR_AHEAD(name, F, SINGLE(OfEight<F>), 1, false, GATED, 1, 2, 2)
 
 // The kernels of a format: for one row of the input and for 8, and for 16 and 32 where wide.cuh has
 // none.
 #define LINEARS(F)                                           \
   LINEAR(linear_1, F, void, 1, true, false, 2)               \
-  LINEAR(linear_8, F, SINGLE(Words<F, 1>), 1, false, false, 2) \
+  LINEAR_OF_EIGHT(linear_8, F, false) \
   LINEAR(gated_1, F, void, 1, true, true, 2)                 \
-  LINEAR(gated_8, F, SINGLE(Words<F, 1>), 1, false, true, 2)
+  LINEAR_OF_EIGHT(gated_8, F, true)
 #define LINEARS_OF_SEVERAL(F)                                  \
   LINEAR(linear_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \
   LINEAR(linear_32, F, SINGLE(Words<F, 4>), 4, false, false, 1) \
@@ -85,7 +97,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void
 // The kernels of any format times float32, for one row of the input and for 8. Formats with small
 // tiles are those of weights that few blocks read, such as a router's; linear_floats.cuh has the
 // kernels of F32 for several rows.
-#define LINEAR_OF_A_ROW(F) LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1)
+#define LINEAR_OF_A_ROW(F) LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1, 1)
 #define LINEAR_OF_FLOATS(F) \
   LINEAR_OF_A_ROW(F)        \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, 1)

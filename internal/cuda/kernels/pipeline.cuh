@@ -12,55 +12,75 @@ INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) +
 // Sums are the sums of the warps of a block, by segment, row and column of a unit. If there is
 // room, the sums of the previous unit are kept too, so that fast warps wait for slow ones only once
 // per unit.
-template <int NT, bool ONE, bool GATED> struct Sums {
-  static constexpr int rows = (GATED ? 4 : 1) * tileRows, columns = ONE ? 1 : 8 * NT;
+template <int NT, bool ONE, bool GATED, int T = 1> struct Sums {
+  static constexpr int rows = (GATED ? 4 : T) * tileRows, columns = ONE ? 1 : 8 * NT;
   static constexpr int turns = segments * rows * columns * 8 > 32768 ? 1 : 2;
   float of[turns][segments][rows][columns];
 };
 
+// multiplyTiles multiplies T tiles of the same columns. Multipliers for more than one are named
+// here.
+template <class F> struct Staged;
+template <class M, class F, int T, int NT> INLINE void multiplyTiles(M &m, float (&acc)[T][NT][4], const F (&w)[T], int kt) {
+  if constexpr (sameFormat<M, Staged<F>>()) m.multiply(acc, w, kt);
+  else {
+    UNROLL for (int i = 0; i < T; i++) m.multiply(acc[i], w[i], kt);
+  }
+}
+
 // pipeline runs a warp through its segment of units blockX, blockX+gridX and so on. A unit has R
-// tiles of rows: 1, or if GATED, 4 of a gate and what it gates, or 2 of a gate alone. Products have
-// 8*NT rows of the input, or one row if ONE. rowOf returns the address of tile r of a unit's rows,
-// at the warp's segment. DEPTH tiles are loaded ahead; the first loads start before begin is
-// called. begin calls its argument with the multiplier. store writes a unit; its argument returns
-// the value of a row and a column.
-template <class F, int NT, bool ONE, bool GATED, int DEPTH, class RowOf, class Begin, class Store>
-INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
+// tiles of rows: T, or if GATED, 4 of a gate and what it gates, or 2 of a gate alone. T of them are
+// multiplied together, so that the input is loaded once for them. Products have 8*NT rows of the
+// input, or one row if ONE. rowOf returns the address of tile r of a unit's rows, at the warp's
+// segment. DEPTH times T tiles are loaded ahead; the first loads start before begin is called. begin
+// calls its argument with the multiplier. store writes a unit; its argument returns the value of a
+// row and a column.
+template <class F, int NT, bool ONE, bool GATED, int DEPTH, int T, class RowOf, class Begin, class Store>
+INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
                      const Begin &begin, const Store &store) {
-  constexpr int turns = Sums<NT, ONE, GATED>::turns;
-  int ahead = blockX(), aheadR = 0, aheadK = 0; // the next tile to load
-  const u8 *next = rowOf(ahead, 0);
-  auto load = [&](F &w) ALWAYS {
+  constexpr int turns = Sums<NT, ONE, GATED, T>::turns;
+  int ahead = blockX(), aheadR = 0, aheadK = 0; // the next tiles to load
+  const u8 *next[T];
+  auto find = [&]() ALWAYS {
+    UNROLL for (int i = 0; i < T; i++) next[i] = rowOf(ahead, aheadR + i);
+  };
+  find();
+  auto load = [&](F (&w)[T]) ALWAYS {
     if (ahead >= units) return;
-    loadTile(w, next, lane);
-    next += F::tileBytes;
+    UNROLL for (int i = 0; i < T; i++) {
+      loadTile(w[i], next[i], lane);
+      next[i] += F::tileBytes;
+    }
     if (++aheadK < tiles) return;
     aheadK = 0;
-    if (++aheadR == R) aheadR = 0, ahead += gridX();
-    if (ahead < units) next = rowOf(ahead, aheadR);
+    if ((aheadR += T) == R) aheadR = 0, ahead += gridX();
+    if (ahead < units) find();
   };
-  F one, two, more[DEPTH];
+  F w[DEPTH][T];
   if (tiles > 0) {
-    load(one);
-    load(two);
-    UNROLL for (int i = 2; i < DEPTH; i++) load(more[i]);
+    UNROLL for (int i = 0; i < DEPTH; i++) load(w[i]);
   }
 
-  float acc[NT][4];
+  float acc[T][NT][4];
   auto clear = [&]() ALWAYS {
-    UNROLL for (int n = 0; n < NT; n++) {
-      UNROLL for (int i = 0; i < 4; i++) acc[n][i] = 0;
+    UNROLL for (int t = 0; t < T; t++) {
+      UNROLL for (int n = 0; n < NT; n++) {
+        UNROLL for (int i = 0; i < 4; i++) acc[t][n][i] = 0;
+      }
     }
   };
   auto keep = [&](int r) ALWAYS {
     auto &part = sums.of[turn][warp];
-    UNROLL for (int n = 0; n < NT; n++) {
-      UNROLL for (int i = 0; i < 4; i++) {
-        const float v = acc[n][i];
-        if constexpr (ONE) {
-          if (lane % 4 == 0 && !(i & 1)) part[r * tileRows + lane / 4 + 4 * i][0] = v;
-        } else {
-          part[r * tileRows + lane / 4 + 4 * (i & 2)][8 * n + lane % 4 * 2 + (i & 1)] = v;
+    UNROLL for (int t = 0; t < T; t++) {
+      UNROLL for (int n = 0; n < NT; n++) {
+        UNROLL for (int i = 0; i < 4; i++) {
+          const float v = acc[t][n][i];
+          const int row = (r + t) * tileRows + lane / 4;
+          if constexpr (ONE) {
+            if (lane % 4 == 0 && !(i & 1)) part[row + 4 * i][0] = v;
+          } else {
+            part[row + 4 * (i & 2)][8 * n + lane % 4 * 2 + (i & 1)] = v;
+          }
         }
       }
     }
@@ -75,30 +95,29 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
     if (turns == 1) syncBlock();
     turn = (turn + 1) % turns;
   };
-  begin([&](const auto &m) ALWAYS {
+  begin([&](auto &&m) ALWAYS {
     int unit = blockX(), r = 0, k = 0;
     clear();
-    auto step = [&](F &w) ALWAYS {
-      w.prepare();
-      m.multiply(acc, w, from + k);
+    auto step = [&](F (&w)[T]) ALWAYS {
+      UNROLL for (int i = 0; i < T; i++) w[i].prepare();
+      multiplyTiles(m, acc, w, from + k);
       load(w);
       if (++k < tiles) return;
       keep(r);
       clear();
       k = 0;
-      if (++r < R) return;
+      if ((r += T) < R) return;
       finish(unit);
       r = 0, unit += gridX();
     };
     while (tiles > 0 && unit < units) {
-      step(one);
-      if (unit < units) step(two);
-      UNROLL for (int i = 2; i < DEPTH; i++) {
-        if (unit < units) step(more[i]);
+      step(w[0]);
+      UNROLL for (int i = 1; i < DEPTH; i++) {
+        if (unit < units) step(w[i]);
       }
     }
     for (; unit < units; unit += gridX()) { // a warp without columns, whose sums stay 0
-      for (r = 0; r < R; r++) keep(r);
+      for (r = 0; r < R; r += T) keep(r);
       finish(unit);
     }
   });
@@ -151,10 +170,10 @@ template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, 
 }
 
 // storePlain calls put with every value of a unit's columns first to end-1, at most columns of
-// them, in rows below rows.
-template <class Sum, class Put> INLINE void storePlain(int rows, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
-  for (int i = tidX(); i < tileRows * columns; i += 256) {
-    const int row = unit * tileRows + i / columns, at = first + i % columns;
+// them, in rows below rows. A unit has UNIT rows.
+template <int UNIT, class Sum, class Put> INLINE void storePlain(int rows, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
+  for (int i = tidX(); i < UNIT * columns; i += 256) {
+    const int row = unit * UNIT + i / columns, at = first + i % columns;
     if (row >= rows || at >= end) continue;
     put(row, at, sum(i / columns, i % columns));
   }

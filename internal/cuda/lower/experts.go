@@ -532,7 +532,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 				return m.wideGrid(&t, units*parts, 1, v.rows, cluster), cluster.dim()
 			}
 		}
-		l, err := m.launchClusters(family, v.name, m.rows, given, threads, sharedOf(&v, &t), grid)
+		l, err := m.launchClusters(family, v.name, m.rows, given, threads, m.sharedOf(&v, &t), grid)
 		if err != nil {
 			return nil, err
 		}

@@ -99,6 +99,7 @@ type variantKind int
 
 const (
 	ofTiles   variantKind = iota // see kernels/linear.cuh
+	ofEight                      // like ofTiles, with the input in shared memory on Hopper
 	ofSeveral                    // like ofTiles, for targets without wide kernels
 	ofRow                        // like ofTiles, for one 16-bit row, which it keeps in shared memory
 	ofSplit                      // see kernels/split.cuh
@@ -107,18 +108,18 @@ const (
 )
 
 var (
-	plainVariants = []variant{{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8}, {name: "linear_16", rows: 16, kind: ofSeveral}, {name: "linear_32", rows: 32, kind: ofSeveral}}
-	gatedVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16, kind: ofSeveral}}
+	plainVariants = []variant{{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8, kind: ofEight}, {name: "linear_16", rows: 16, kind: ofSeveral}, {name: "linear_32", rows: 32, kind: ofSeveral}}
+	gatedVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofEight}, {name: "gated_16", rows: 16, kind: ofSeveral}}
 	floatVariants = []variant{{name: "linear_f32_1", rows: 1}, {name: "linear_f32", rows: 8}}
 	splitVariant  = variant{name: "linear_f32_split", rows: 1, cluster: segments, kind: ofSplit}
 
 	// Kernels with matrix instructions of four warps.
 	plainWide = []variant{
-		{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8},
+		{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8, kind: ofEight},
 		{name: "wide_16", rows: 16, kind: ofWide}, {name: "wide_32", rows: 32, kind: ofWide}, {name: "wide_64", rows: 64, kind: ofWide}, {name: "wide_128", rows: 128, kind: ofWide},
 	}
 	gatedWide = []variant{
-		{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8},
+		{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofEight},
 		{name: "wide_gated_16", rows: 16, kind: ofWide}, {name: "wide_gated_32", rows: 32, kind: ofWide}, {name: "wide_gated_64", rows: 64, kind: ofWide}, {name: "wide_gated_128", rows: 128, kind: ofWide},
 	}
 )
@@ -219,6 +220,10 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		variants = c.floatVariants(first)
 	}
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
+	pairs := 0
+	for _, m := range s.Nodes {
+		pairs += (c.Weights.Matrices[m.Weight].RowTiles + 1) / 2
+	}
 	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
 	if !float8 {
 		chosen.shares = sharesCopies(t.Format)
@@ -231,7 +236,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		if i == 0 {
 			given = one
 		}
-		threads, shared := 256, sharedOf(&v, &t)
+		threads, shared := 256, c.sharedOf(&v, &t)
 		cluster := v.cluster
 		if !c.Hopper {
 			cluster = 0
@@ -243,6 +248,14 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{X: cluster}
 		}
 		switch v.kind {
+		case ofEight:
+			x := blocks
+			if !gated {
+				x = c.blocks(pairs)
+			}
+			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
+				return driver.Dim3{X: x, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{}
+			}
 		case ofSeveral:
 			family = weights.SeveralFamily(t.Format)
 		case ofFloats:
@@ -301,9 +314,16 @@ func unitsOf(rows int, gated bool) int {
 	return (rows + unit - 1) / unit
 }
 
+// stagedBytes is the shared memory for eight rows of the input; see kernels/staged.cuh.
+const stagedBytes = 64 << 10
+
 // sharedOf returns the additional shared memory in bytes of a block of a product.
-func sharedOf(v *variant, t *weights.Tiling) int {
+func (c *Compiler) sharedOf(v *variant, t *weights.Tiling) int {
 	switch v.kind {
+	case ofEight:
+		if c.Hopper {
+			return stagedBytes
+		}
 	case ofRow:
 		cols, _ := weights.TileOf(t.Format)
 		return 2 * t.ColTiles * cols
