@@ -79,14 +79,14 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLI
 #define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, DEPTH, T, BLOCKS) \
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH, T>(a); }
 #define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, 1, BLOCKS)
-#define LINEAR_OF_EIGHT(name, F, GATED) LINEAR_AHEAD(name, F, SINGLE(OfEight<F>), 1, false, GATED, 1, 2, 2)
+#define LINEAR_OF_EIGHT(name, F, GATED) LINEAR_AHEAD(name, F, SINGLE(OfEight<F>), 1, false, GATED, eightAhead, eightTogether, 2)
 
 // The kernels of a format: for one row of the input and for 8, and for 16 and 32 where wide.cuh has
 // none.
-#define LINEARS(F)                                           \
-  LINEAR(linear_1, F, void, 1, true, false, 2)               \
-  LINEAR_OF_EIGHT(linear_8, F, false) \
-  LINEAR(gated_1, F, void, 1, true, true, 2)                 \
+#define LINEARS(F)                             \
+  LINEAR(linear_1, F, void, 1, true, false, 2) \
+  LINEAR_OF_EIGHT(linear_8, F, false)          \
+  LINEAR(gated_1, F, void, 1, true, true, 2)   \
   LINEAR_OF_EIGHT(gated_8, F, true)
 #define LINEARS_OF_SEVERAL(F)                                  \
   LINEAR(linear_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \

@@ -18,19 +18,18 @@ template <int NT, bool ONE, bool GATED, int T = 1> struct Sums {
   float of[turns][segments][rows][columns];
 };
 
-// multiplyTiles multiplies T tiles of the same columns. Multipliers for more than one are named
-// here.
-template <class F> struct Staged;
+// multiplyTiles multiplies T tiles of the same columns, together if M can.
 template <class M, class F, int T, int NT> INLINE void multiplyTiles(M &m, float (&acc)[T][NT][4], const F (&w)[T], int kt) {
-  if constexpr (sameFormat<M, Staged<F>>()) m.multiply(acc, w, kt);
-  else {
+  if constexpr (requires { m.multiply(acc, w, kt); }) {
+    m.multiply(acc, w, kt);
+  } else {
     UNROLL for (int i = 0; i < T; i++) m.multiply(acc[i], w[i], kt);
   }
 }
 
 // pipeline runs a warp through its segment of units blockX, blockX+gridX and so on. A unit has R
 // tiles of rows: T, or if GATED, 4 of a gate and what it gates, or 2 of a gate alone. T of them are
-// multiplied together, so that the input is loaded once for them. Products have 8*NT rows of the
+// multiplied together, so that a multiplier may load the input once for them. Products have 8*NT rows of the
 // input, or one row if ONE. rowOf returns the address of tile r of a unit's rows, at the warp's
 // segment. DEPTH times T tiles are loaded ahead; the first loads start before begin is called. begin
 // calls its argument with the multiplier. store writes a unit; its argument returns the value of a

@@ -4,13 +4,13 @@
 #include "matrix.cuh"
 #include "multiply.cuh"
 
-// A Staged multiplies tiles by rows first to first+7 of the input, as Words does for NT = 1. It
-// keeps the input of a few tiles, and all of the warp's segment if that is no more: in chunks of 64
-// columns, 128 bytes a row, with piece p of row g at p xor g. multiply is called for the tiles in
-// order, total times.
+// A Staged multiplies tiles by rows first to first+7 of the input, as Words does for NT = 1; rows
+// from count on are 0. It keeps the input of a few tiles, and all of the warp's segment if that is
+// no more: in chunks of 64 columns, 128 bytes a row, with piece p of row g at p xor g. multiply is
+// called for the tiles in order, total times.
 template <class F> struct Staged {
   static constexpr int stageBytes = 8 * F::tileK * 2, stages = 8192 / stageBytes, steps = F::tileK / 16;
-  static constexpr int bytes = 8 * stages * stageBytes; // of a block
+  static_assert(8 * stages * stageBytes == 64 << 10); // of a block's 8 warps; package lower has the same
   const u16 *x; // pieces 2t and 2t+1 of row g of chunk 0, for lane 4g+t
   u32 to, at;   // of these pieces, and what the lane reads, in the first stage
   int from, tiles, next, left, stage; // left: tiles to copy
@@ -54,10 +54,13 @@ template <class F> struct Staged {
   }
 };
 
-// What multiplies eight rows. Devices before Hopper may have no room for the input of two blocks of
-// a multiprocessor.
+// How eight rows are multiplied: OfEight multiplies eightTogether tiles of rows together, and
+// eightAhead times as many are loaded ahead. Devices before Hopper may have no room for the input of
+// two blocks of a multiprocessor.
 #if __CUDA_ARCH__ >= 900
 template <class F> using OfEight = Staged<F>;
+constexpr int eightTogether = 2, eightAhead = 1;
 #else
 template <class F> using OfEight = Words<F, 1>;
+constexpr int eightTogether = 1, eightAhead = 2;
 #endif

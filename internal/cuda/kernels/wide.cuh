@@ -269,7 +269,7 @@ template <int N> INLINE void storeTiles(const Forms &f, int row, int end, int fi
       if (r < end && c < f.cols) f.f32[s64(r) * f.stride + c] = v[i];
     }
   }
-  // word(a, b) is two values of adjacent rows; after the transposition of adjacent columns
+  // word makes a word of two values of adjacent rows. Transposed, it has two of adjacent columns.
   auto store = [&](u16 *form, const auto &word) ALWAYS {
     UNROLL for (int i = 0; i < N; i++) {
       const u32 low = transposed(word(v[4 * i], v[4 * i + 1])), high = transposed(word(v[4 * i + 2], v[4 * i + 3]));

@@ -99,7 +99,7 @@ type variantKind int
 
 const (
 	ofTiles   variantKind = iota // see kernels/linear.cuh
-	ofEight                      // like ofTiles, with the input in shared memory on Hopper
+	ofEight                      // like ofTiles; on Hopper see kernels/staged.cuh
 	ofSeveral                    // like ofTiles, for targets without wide kernels
 	ofRow                        // like ofTiles, for one 16-bit row, which it keeps in shared memory
 	ofSplit                      // see kernels/split.cuh
@@ -220,7 +220,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		variants = c.floatVariants(first)
 	}
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
-	pairs := 0
+	pairs := 0 // of tiles of rows
 	for _, m := range s.Nodes {
 		pairs += (c.Weights.Matrices[m.Weight].RowTiles + 1) / 2
 	}
@@ -249,6 +249,9 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		switch v.kind {
 		case ofEight:
+			if !c.Hopper {
+				break
+			}
 			x := blocks
 			if !gated {
 				x = c.blocks(pairs)
