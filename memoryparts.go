@@ -29,7 +29,7 @@ func (d *Description) Parts(ctx context.Context, o Options, n int) (parts []Part
 		if err != nil {
 			return err
 		}
-		all, err := mesh.Partition(p.Program, n)
+		all, err := mesh.Partition(p.Program, n, nil)
 		if err != nil {
 			return err
 		}

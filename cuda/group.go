@@ -32,7 +32,7 @@ func (g *group) Close() error        { return g.gpus.Close() }
 
 // Kernels returns those of the first part.
 func (g *group) Kernels(p *plan.Program, l plan.Limits) []string {
-	parts, err := mesh.Partition(p, g.parts)
+	parts, err := g.Partition(p, l)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -20,6 +22,9 @@ func (linear) multiplies(n *plan.Node) []*tensor.Tensor { return []*tensor.Tenso
 func (linear) pieces(*plan.Node) int { return dotRows }
 
 func (o linear) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	if s.Node().Summed() != nil {
+		return nil, errors.New("processors do not add the sums of parts")
+	}
 	if e.weights[s.Node().Weight] != nil {
 		return project(e, s)
 	}

@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // linkPatience is how long a part of a program waits for the others before its step fails. Parts do
 // the same work, so one that is so late is lost or waits for a disk that is.
 const linkPatience = time.Minute
+
+// Sums implements [mesh.Device]. Sums over columns are one running total here, and cannot be divided.
+func (b *Backend) Sums(*tensor.Tensor, int, plan.Limits) bool { return false }
 
 // Connect returns a copy of b for each of several parts of one program. The executables that they
 // compile, one each, run their steps together: each step of a part waits for the same step of the

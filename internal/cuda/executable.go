@@ -64,6 +64,7 @@ type executable struct {
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: address of a step's page table
+	box                            []byte             // what other parts send, if they do not reach the device's memory
 
 	stream *driver.Stream
 	parts  [2]launches // of steps, and of steps with [plan.Batch.Head]
@@ -293,6 +294,7 @@ func (e *executable) release() error {
 	}
 	e.host = nil
 	keep(device.FreeHost(e.b.Main, e.masks.host))
+	keep(device.FreeHost(e.b.Main, e.box))
 	for _, b := range e.expertImages {
 		keep(e.b.Main.FreeHost(b))
 	}

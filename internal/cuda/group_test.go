@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -45,10 +45,9 @@ func TestGroupBits(t *testing.T) {
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
-	lengths := [2]int{40, 5}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
-	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0)}
+	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0), "sums": plantest.SumsModel(t, nil)}
 	bases := []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		for name, model := range plantest.Models {
@@ -57,31 +56,73 @@ func TestGroupBits(t *testing.T) {
 		bases = append(bases, plan.Limits{Cache: tensor.F32, Activations: tensor.F32})
 	}
 	for name, p := range programs {
+		lengths, steps := [2]int{40, 5}, []int{23}
+		if name == "sums" {
+			lengths, steps = [2]int{70, 2}, []int{23, 70}
+		}
 		for _, base := range bases {
-			want := plantest.LogitsOfTwo(t, one, p, base, lengths)
-			for _, devices := range []int{2, 4} {
-				t.Run(fmt.Sprintf("%s, %v cache, %d devices", name, base.Cache, devices), func(t *testing.T) {
-					group := openGroup(t, g.Options(devices), Options{PTX: g.PTX})
-					group.patience = time.Hour // kernels are compiled meanwhile
-					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(group, devices), p, base, lengths), want)
-				})
+			for _, tokens := range steps {
+				want := plantest.LogitsInSteps(t, one, p, base, lengths, tokens)
+				for _, c := range []struct {
+					devices, packets int
+					apart            bool
+				}{{2, lower.BoxPackets, false}, {4, lower.BoxPackets, false}, {2, 1024, false}, {2, 1024, true}} {
+					devices := c.devices
+					t.Run(fmt.Sprintf("%s, %v cache, steps of %d, %d devices, %d packets, apart %v", name, base.Cache, tokens, devices, c.packets, c.apart), func(t *testing.T) {
+						options := g.Options(devices)
+						options.Apart = c.apart
+						group := openGroup(t, options, Options{PTX: g.PTX})
+						group.packets = c.packets
+						if group.apart != c.apart {
+							t.Fatalf("devices that are apart: %v, want %v", group.apart, c.apart)
+						}
+						group.patience = time.Hour // kernels are compiled meanwhile
+						plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(group, devices), p, base, lengths, tokens), want)
+					})
+				}
 			}
 		}
 	}
 }
 
-// Devices that do not reach each other's memory, or that appear twice, are refused by name.
+// Products whose columns the parts have are sums, with one exchange each; all others are rows, with
+// columns to gather.
+func TestGroupSums(t *testing.T) {
+	g := openGroup(t, drivertest.Options{Devices: []drivertest.Device{{Name: "left", Memory: 1 << 30}, {Name: "right", Memory: 1 << 30}}}, Options{})
+	count := func(activations tensor.DType) (sums, gathers int) {
+		parts, err := mesh.New(g, 2).Partition(plantest.SumsModel(t, nil), plan.Limits{Activations: activations})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range parts[1].Program.Nodes {
+			switch n := &parts[1].Program.Nodes[i]; {
+			case n.Summed() != nil:
+				sums++
+				if of, first := n.Weight.Whole(); 2*n.Weight.Cols() != of.Cols() || 2*first != of.Cols() {
+					t.Errorf("%s has columns %d to %d of %d", n.Weight.Name, first, first+n.Weight.Cols(), of.Cols())
+				}
+			case n.Op == plan.Gather:
+				gathers++
+			}
+		}
+		return sums, gathers
+	}
+	if sums, gathers := count(tensor.F16); sums != 6 || gathers != 1 {
+		t.Errorf("%d sums and %d gathers; want those of two products in each of three layers, and of the logits", sums, gathers)
+	}
+	for _, activations := range []tensor.DType{tensor.F32, tensor.F8_E4M3} {
+		if sums, gathers := count(activations); sums != 0 || gathers != 13 {
+			t.Errorf("%v activations: %d sums and %d gathers; want none and 13", activations, sums, gathers)
+		}
+	}
+}
+
+// Devices that appear twice, or do not exist, are refused by name.
 func TestGroupRefuses(t *testing.T) {
 	devices := []drivertest.Device{{Name: "left", Memory: 1 << 30}, {Name: "right", Memory: 1 << 29}}
-	g := openGroup(t, drivertest.Options{Devices: devices, Apart: true}, Options{})
+	g := openGroup(t, drivertest.Options{Devices: devices}, Options{})
 	if m := g.Memory(); m.Total != 2<<29 {
 		t.Errorf("%d bytes; want twice the smaller device", m.Total)
-	}
-	p := plantest.Model(t, nil)
-	limits := plantest.LimitsFor(p, 8, 1, 32, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
-	_, err := mesh.New(g, 2).Compile(t.Context(), p, limits, nil)
-	if !errors.Is(err, driver.ErrNoPeer) || !strings.Contains(err.Error(), "device 0, left, does not reach device 1, right") {
-		t.Errorf("without a link: %v", err)
 	}
 	for numbers, says := range map[string]string{"[0 0]": "device 0 appears twice", "[0 5]": "device 5 of 2", "[]": "0 devices"} {
 		var list []int
@@ -106,7 +147,7 @@ func TestGroupLosesOne(t *testing.T) {
 	p := decoder(t, tensor.Q8_0)
 	limits := plantest.LimitsFor(p, 8, 1, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 	var parts []plan.Executable
-	all, err := mesh.Partition(p, 2)
+	all, err := mesh.New(g, 2).Partition(p, limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // A Group is several devices of one host that run the parts of one program together; see package
@@ -20,6 +22,8 @@ type Group struct {
 	*Backend // the first device
 	all      []*Backend
 	patience time.Duration
+	apart    bool // devices do not reach each other's memory, and exchange through the host's
+	packets  int  // the most that a device gets at a time
 }
 
 // linkPatience is how long a device waits for the others within a step. Devices do the same work,
@@ -31,7 +35,7 @@ func OpenGroup(o Options, numbers []int) (*Group, error) {
 	if len(numbers) == 0 || len(numbers) > lower.MostParts {
 		return nil, fmt.Errorf("cuda: %d devices for one model; want 1 to %d", len(numbers), lower.MostParts)
 	}
-	g := &Group{patience: linkPatience}
+	g := &Group{patience: linkPatience, packets: lower.BoxPackets}
 	for i, n := range numbers {
 		if slices.Contains(numbers[:i], n) {
 			return nil, errors.Join(fmt.Errorf("cuda: device %d appears twice; name each device once", n), g.Close())
@@ -44,7 +48,28 @@ func OpenGroup(o Options, numbers []int) (*Group, error) {
 		g.all = append(g.all, b)
 	}
 	g.Backend = g.all[0]
+	if err := g.reach(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cuda: %w", err), g.Close())
+	}
 	return g, nil
+}
+
+// reach lets each device reach the memory of the others, or notes that one cannot.
+func (g *Group) reach() error {
+	for _, b := range g.all {
+		for _, peer := range g.all {
+			err := b.Main.Do(func() error { return b.Main.Connect(peer.Main) })
+			if errors.Is(err, driver.ErrNoPeer) {
+				g.apart = true
+				slog.Warn("GPUs exchange through host memory, which is slower", slog.Any("error", err))
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Close closes all devices.
@@ -83,7 +108,7 @@ func (g *Group) Memory() plan.MemoryInfo {
 
 // Connect implements [mesh.Device]. parts must be the number of devices.
 func (g *Group) Connect(parts int) []plan.Backend {
-	l := &link{members: make([]*executable, parts), patience: g.patience}
+	l := &link{members: make([]*executable, parts), patience: g.patience, apart: g.apart, packets: g.packets}
 	var all []plan.Backend
 	for i := range parts {
 		b := *g.all[i]
@@ -93,9 +118,16 @@ func (g *Group) Connect(parts int) []plan.Backend {
 	return all
 }
 
+// Sums implements [mesh.Device].
+func (g *Group) Sums(w *tensor.Tensor, parts int, l plan.Limits) bool {
+	return lower.Sums(w, parts, &l)
+}
+
 // A link connects the executables of the parts of a program.
 type link struct {
 	patience time.Duration
+	apart    bool
+	packets  int
 
 	mu      sync.Mutex
 	members []*executable  // by part; all are set before the first step
@@ -107,7 +139,7 @@ func (b *Backend) peers() *lower.Peers {
 	if b.link == nil {
 		return nil
 	}
-	return &lower.Peers{Part: b.part, Parts: len(b.link.members), Patience: b.link.patience}
+	return &lower.Peers{Part: b.part, Parts: len(b.link.members), Patience: b.link.patience, Apart: b.link.apart, BoxPackets: b.link.packets}
 }
 
 // join makes e a member. The last one connects all.
@@ -133,35 +165,49 @@ func (l *link) join(e *executable) error {
 // connect tells all members where the others are.
 func (l *link) connect() error {
 	var ends [][]device.Forms
-	var mail []driver.DevicePtr
+	var peers []lower.Peer
 	for _, m := range l.members {
 		ends = append(ends, m.compiler().Ends())
-		mail = append(mail, m.scratchAt+driver.DevicePtr(m.room.Mail))
+		peers = append(peers, m.room.Peer(m.scratchAt))
+	}
+	if l.apart {
+		for _, m := range l.members {
+			if err := m.b.Main.Do(m.makeBox); err != nil {
+				return err
+			}
+		}
 	}
 	for _, m := range l.members {
-		err := m.b.Main.Do(func() error {
-			for _, peer := range l.members {
-				if err := m.b.Main.Connect(peer.b.Main); err != nil {
-					return err
-				}
+		mine := slices.Clone(peers)
+		for i, peer := range l.members {
+			if l.apart {
+				mine[i].Box = m.b.Main.Reach(peer.box)
 			}
-			return m.connect(ends, mail)
-		})
-		if err != nil {
+		}
+		if err := m.b.Main.Do(func() error { return m.connect(ends, mine) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// makeBox allocates the part's box in host memory.
+func (e *executable) makeBox() (err error) {
+	defer e.b.Main.Doing(e.b.Main.Doing("making room for what other GPUs send"))
+	if e.box, err = e.b.Main.AllocHost(lower.BoxBytes); err == nil {
+		clear(e.box)
+	}
+	return err
+}
+
 // connect tells the part's kernels where the other parts are.
-func (e *executable) connect(ends [][]device.Forms, mail []driver.DevicePtr) error {
-	outs, mails, outsAt, mailsAt := e.room.Connect(ends, mail)
+func (e *executable) connect(ends [][]device.Forms, peers []lower.Peer) error {
+	outs, parts, outsAt, partsAt := e.room.Connect(ends, peers)
 	if len(outs) == 0 {
 		return nil
 	}
 	c := e.b.Main
-	return errors.Join(c.CopyToDevice(e.scratchAt+driver.DevicePtr(outsAt), outs), c.CopyToDevice(e.scratchAt+driver.DevicePtr(mailsAt), mails))
+	return errors.Join(c.CopyToDevice(e.scratchAt+driver.DevicePtr(outsAt), outs), c.CopyToDevice(e.scratchAt+driver.DevicePtr(partsAt), parts))
 }
 
 // leave waits until all members have no steps left, so that none writes into memory that another one

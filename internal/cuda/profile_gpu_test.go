@@ -13,8 +13,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -24,7 +28,9 @@ const profileRuns = 15
 
 // TestProfile logs, for the models that MODELS names, the time of each kernel in a decode step and
 // in a prefill, and the share of the memory bandwidth that it uses. It compares the sums with
-// unobserved steps. ACTIVATIONS=f8 has activations in E4M3. TUNED names a folder with a table of kernels; see TestGPUTable.
+// unobserved steps. ACTIVATIONS=f8 has activations in E4M3. TUNED names a folder with a table of
+// kernels; see TestGPUTable. PARTS=2 profiles one of two parts of a model, without the other: its
+// exchanges write and wait for nobody.
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		tables := os.Getenv("TUNED")
@@ -98,7 +104,7 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 		}
 		lim.Pages = append(lim.Pages, n)
 	}
-	e := compiled(t, b, p, lim)
+	e := compiledPart(t, b, p, lim)
 	defer func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -193,4 +199,38 @@ func profileTable(what string, s profiledStep, bandwidth float64) {
 		all.calls, all.bytes, all.time = all.calls+k.calls, all.bytes+k.bytes, all.time+k.time
 	}
 	row("all", all)
+}
+
+// compiledPart compiles the first part of p, of as many as PARTS says, to run alone.
+func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *executable {
+	t.Helper()
+	parts, err := strconv.Atoi(cmp.Or(os.Getenv("PARTS"), "1"))
+	if err != nil || parts < 1 {
+		t.Fatalf("PARTS=%s", os.Getenv("PARTS"))
+	}
+	if parts == 1 {
+		return compiled(t, b, p, lim)
+	}
+	g := &Group{Backend: b, all: slices.Repeat([]*Backend{b}, parts), packets: lower.BoxPackets}
+	all, err := mesh.New(g, parts).Partition(p, lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := g.Connect(parts)[0].(*Backend)
+	e := compiled(t, part, all[0].Program, lim)
+	l := part.link
+	for i := range l.members {
+		l.members[i] = e
+	}
+	if err := l.connect(); err != nil {
+		t.Fatal(err)
+	}
+	part.link = nil // nobody is lost
+	lost := make([]byte, unsafe.Sizeof(lower.Mail{}))
+	device.Words[lower.Mail](lost)[0].Lost = 1
+	err = b.Main.Do(func() error { return b.Main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Mail), lost) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }

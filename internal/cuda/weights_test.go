@@ -60,6 +60,7 @@ func TestTilings(t *testing.T) {
 		{tensor.F64, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
 		{tensor.MXFP4, 33, 288, weights.Tiling{Format: tensor.MXFP4, Rows: 33, Cols: 288, RowTiles: 3, ColTiles: 2, Bytes: 2176}, 6*2176 + 3*64},
 	} {
+		test.want.Whole = test.cols
 		got := weights.TilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.F16})
 		if got != test.want || got.Size() != test.size {
 			t.Errorf("%v [%d, %d]: %+v of %d bytes, want %+v of %d", test.d, test.rows, test.cols, got, got.Size(), test.want, test.size)

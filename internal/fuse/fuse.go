@@ -27,6 +27,10 @@ type Rules struct {
 	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
 	Add func(n, m *plan.Node) bool
 
+	// Norm reports whether the stage of n, a product, can also write norm, an RMS norm of the rows
+	// that it writes.
+	Norm func(n, norm *plan.Node) bool
+
 	// Heads reports whether n, attention, can normalize and rotate queries and keys.
 	Heads func(n *plan.Node) bool
 
@@ -161,6 +165,18 @@ func (j *joiner) products(s *Stage, i int) {
 	}
 	if len(s.Nodes) == 1 {
 		j.addition(s, i)
+		j.norm(s, i)
+	}
+}
+
+// norm adds to s, the stage of node i, a norm of its output.
+func (j *joiner) norm(s *Stage, i int) {
+	for k := i + 1; k < len(j.p.Nodes) && j.Norm != nil; k++ {
+		n := &j.p.Nodes[k]
+		if n.Op == plan.RMSNorm && n.In[0] == s.Out() && !j.taken[n] && j.Norm(s.Nodes[0], n) {
+			s.Norm, j.taken[n] = n, true
+			return
+		}
 	}
 }
 

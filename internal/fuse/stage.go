@@ -14,6 +14,7 @@ type Stage struct {
 	Maps  []*plan.Node // by product: nil, or a map of its result
 	GLU   *plan.Node   // nil, or the GLU of the first and the second product
 	Add   *plan.Node   // nil, or the addition of the only node's result and another value
+	Norm  *plan.Node   // nil, or a norm of the output, which the stage writes beside it
 	Pick  *plan.Node   // nil, or the pick of the rows to normalize
 	Q, K  Head         // for attention
 }
@@ -87,6 +88,9 @@ func (s *Stage) IO() plan.Stage {
 			st.In = append(st.In, v)
 		}
 	}
+	if s.Norm != nil {
+		st.Out = append(st.Out, s.Norm.Out)
+	}
 	if s.GLU == nil {
 		for i := range s.Nodes[1:] {
 			st.Out = append(st.Out, s.Product(i+1))
@@ -97,7 +101,7 @@ func (s *Stage) IO() plan.Stage {
 
 // All returns the stage's nodes.
 func (s *Stage) All() []*plan.Node {
-	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add})
+	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add, s.Norm})
 	return slices.DeleteFunc(all, func(n *plan.Node) bool { return n == nil })
 }
 

@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts, err := mesh.Partition(m.Program, 2)
+			parts, err := mesh.Partition(m.Program, 2, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

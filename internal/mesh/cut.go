@@ -74,49 +74,35 @@ func attentionHeads(heads, kv, parts int) (q, k plan.Cut) {
 	return q, k
 }
 
-// A piece names a part of a weight.
+// A piece names a part of a weight: rows of a matrix or elements of a vector, or if columns is set,
+// columns of a matrix.
 type piece struct {
 	of *tensor.Tensor
 	plan.Range
+	columns bool
 }
 
-// A columns is a source of some columns of a tensor, in whole blocks.
-type columns struct{ piece }
-
-// Parts implements [tensor.Source].
-func (c columns) Parts() []*tensor.Tensor { return []*tensor.Tensor{c.of} }
-
-// ReadRows implements [tensor.Source].
-func (c columns) ReadRows(dst []byte, lo, hi int) error {
-	row := make([]byte, c.of.RowBytes())
-	block, size := c.of.DType.BlockLen(), c.of.DType.BlockBytes()
-	from, n := c.Lo/block*size, c.Len()/block*size
-	for r := lo; r < hi; r++ {
-		if err := c.of.ReadRows(row, r, r+1); err != nil {
-			return err
-		}
-		copy(dst[(r-lo)*n:(r-lo+1)*n], row[from:])
-	}
-	return nil
-}
-
-// take returns the rows of a matrix, or the elements of a vector, that p names. A weight of a program
-// that is only described has no data, and then neither has the result.
+// take returns what p names. A weight of a program that is only described has no data, and then
+// neither has the result.
 func (p piece) take() *tensor.Tensor {
-	part := &tensor.Tensor{Name: p.of.Name, DType: p.of.DType, Shape: slices.Clone(p.of.Shape)}
-	part.Shape[0] = p.Len()
-	if p.of.Source == nil && p.of.Data == nil {
+	t := p.of
+	switch size := t.DType.BlockBytes(); {
+	case t.Source == nil && t.Data == nil:
+		part := &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: slices.Clone(t.Shape)}
+		if p.columns {
+			part.Shape[1] = p.Len()
+		} else {
+			part.Shape[0] = p.Len()
+		}
 		return part
+	case p.columns:
+		return t.ColumnSlice(p.Lo, p.Hi)
+	case len(t.Shape) > 1:
+		return t.RowSlice(p.Lo, p.Hi)
+	case t.Source == nil && t.DType.BlockLen() == 1:
+		return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{p.Len()}, Data: t.Data[p.Lo*size : p.Hi*size : p.Hi*size]}
 	}
-	if len(p.of.Shape) > 1 {
-		return p.of.RowSlice(p.Lo, p.Hi)
-	}
-	if size := p.of.DType.BlockBytes(); p.of.Source == nil && p.of.DType.BlockLen() == 1 {
-		part.Data = p.of.Data[p.Lo*size : p.Hi*size : p.Hi*size]
-	} else {
-		part.Source = columns{p}
-	}
-	return part
+	return t.ColumnSlice(p.Lo, p.Hi)
 }
 
 // divisible reports an error if the elements of a vector cannot be cut by c.

@@ -14,6 +14,9 @@ import (
 // A Device is a kind of device of which several run one program together.
 type Device interface {
 	plan.Backend
+	// Sums reports whether parts that each have some columns of w, as many as the others, can add
+	// their sums with the bits of one device.
+	Sums(w *tensor.Tensor, parts int, l plan.Limits) bool
 	// Connect returns a backend for each of several parts of one program, which compiles it.
 	Connect(parts int) []plan.Backend
 }
@@ -36,13 +39,18 @@ func (b *Backend) Rounds() tensor.DType { return b.device.Rounds() }
 // Memory implements [plan.Backend].
 func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
 
+// Partition divides p as Compile does.
+func (b *Backend) Partition(p *plan.Program, l plan.Limits) ([]Part, error) {
+	return Partition(p, b.parts, func(w *tensor.Tensor) bool { return b.device.Sums(w, b.parts, l) })
+}
+
 // A taken is what a part takes of its device, in bytes.
 type taken struct{ weights, states, scratch int }
 
 // most returns the most that a part of p takes, times the parts: devices have the same memory, and
 // the largest part must have room. Compile returns the error of a program that cannot be divided.
 func (b *Backend) most(p *plan.Program, l plan.Limits) (t taken) {
-	parts, err := Partition(p, b.parts)
+	parts, err := b.Partition(p, l)
 	if err != nil {
 		return t
 	}
@@ -77,7 +85,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	if l.Weights != 0 {
 		return nil, fmt.Errorf("mesh: weights of a model in %d parts are not streamed; use more devices, or one: %w", b.parts, errors.ErrUnsupported)
 	}
-	parts, err := Partition(p, b.parts)
+	parts, err := b.Partition(p, l)
 	if err != nil {
 		return nil, err
 	}

@@ -16,26 +16,30 @@ type Part struct {
 	heads   []plan.Range                      // by state: its key/value heads, of those of the whole state
 }
 
-// Partition divides p into parts with the same nodes in the same order. A weight that a part has is
-// some rows of the whole weight, so each sum is added as without parts, and [plan.Gather] joins
-// columns where a node reads all of them. That needs no other sums than those of p, whatever the
-// arithmetic of a device is: results have the bits of p.
+// Partition divides p into parts with the same nodes in the same order. Results have the bits of p.
 //
-//   - Products divide their rows. Those of queries, keys and values are divided by heads, and attention
+// Most weights that a part has are some rows of the whole weight, so each sum is added as without
+// parts, and [plan.Gather] joins columns where a node reads all of them. If sums is not nil, it
+// reports for which weights the device can add the sums of parts that each have some columns, as many
+// as the others, with the bits of one device. The output projections of attention and of feed-forward
+// layers use that: the parts have the columns already, so one exchange of sums replaces two of
+// columns.
+//
+//   - Products divide their rows, or their columns as above. Those of queries, keys and values are divided by heads, and attention
 //     keeps the states of its own heads; with fewer key/value heads than parts, several parts keep the
 //     same one.
 //   - Experts divide the rows of all their weights, and gather the hidden rows inside of the node.
 //   - What works on columns or heads apart (activations, gates, norms of heads, rotations) follows.
 //   - All else is done by every part alike: embeddings, norms of rows, routers, products with few rows,
 //     recurrent layers, sampling. So all parts choose the same tokens and tell each other nothing.
-func Partition(p *plan.Program, parts int) ([]Part, error) {
+func Partition(p *plan.Program, parts int, sums func(w *tensor.Tensor) bool) ([]Part, error) {
 	if parts < 1 {
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
 	}
 	if p.Head != nil && parts > 1 {
 		return nil, fmt.Errorf("mesh: a program with a head for speculative decoding in %d parts; use one device, or --speculative suffix: %w", parts, errors.ErrUnsupported)
 	}
-	d := &division{p: p, n: parts, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States))}
+	d := &division{p: p, n: parts, sums: sums, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States))}
 	d.wishes()
 	for range parts {
 		d.parts = append(d.parts, newWriter(p))
@@ -52,14 +56,16 @@ func Partition(p *plan.Program, parts int) ([]Part, error) {
 type division struct {
 	p      *plan.Program
 	n      int
-	wish   []plan.Cut // by value: the columns that nodes with heads want in each part; nil: any
+	sums   func(w *tensor.Tensor) bool
+	wish   []plan.Cut // by value: the columns that nodes with heads and sums over columns want in each part; nil: any
 	cuts   []plan.Cut // by value: the columns that each part has; nil: all
 	states []plan.Cut // by state: the key/value heads that each part has; nil: the whole state
 	parts  []*writer
 }
 
 // wishes finds the values that must be cut by heads: those of attention, and those from which they
-// are computed by column, or which are computed with them.
+// are computed by column, or which are computed with them. Inputs of products that can add sums are
+// cut as these want it, if nothing else is wanted.
 func (d *division) wishes() {
 	for i := range d.p.Nodes {
 		n := &d.p.Nodes[i]
@@ -70,6 +76,46 @@ func (d *division) wishes() {
 			d.wish[n.Out] = q
 		}
 	}
+	d.spread()
+	for i := range d.p.Nodes {
+		n := &d.p.Nodes[i]
+		if c := d.summable(n); c != nil && d.wish[n.In[0]] == nil && d.wish[n.Out] == nil && d.gated(n.In[0]) {
+			d.wish[n.In[0]] = c
+		}
+	}
+	d.spread()
+}
+
+// summable returns the columns of the input of n of which the parts can add their sums; nil if n has
+// no such sums.
+func (d *division) summable(n *plan.Node) plan.Cut {
+	if n.Op != plan.Linear || d.sums == nil || d.n == 1 || !d.sums(n.Weight) {
+		return nil
+	}
+	cols := n.Weight.Cols()
+	return even(cols, cols/d.n, d.n)
+}
+
+// gated reports whether v is the result of a GLU of two products of the same input.
+func (d *division) gated(v plan.Value) bool {
+	by := func(v plan.Value) *plan.Node {
+		i := slices.IndexFunc(d.p.Nodes, func(n plan.Node) bool { return n.Out == v })
+		return &d.p.Nodes[i]
+	}
+	glu := by(v)
+	if glu.Op != plan.GLU {
+		return false
+	}
+	for _, in := range glu.In {
+		if n := by(in); n.Op != plan.Linear || n.In[0] != by(glu.In[0]).In[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// spread gives the wishes for values to those that are computed from the same columns.
+func (d *division) spread() {
 	for more := true; more; {
 		more = false
 		for i := range d.p.Nodes {
@@ -202,6 +248,10 @@ const cutUnit = 16
 // exchange, unless its result is wanted in parts.
 func (d *division) linear(n *plan.Node) error {
 	rows, c := n.Weight.Rows(), d.wish[n.Out]
+	if own := d.summable(n); own != nil && c == nil && d.has(n.In[0], own) {
+		d.sum(n, own)
+		return nil
+	}
 	if c == nil && rows*8 > n.Weight.Cols() {
 		c = even(rows, cutUnit, d.n)
 	}
@@ -220,6 +270,15 @@ func (d *division) linear(n *plan.Node) error {
 	}
 	d.result(n.Out, c)
 	return nil
+}
+
+// sum adds a product of which each part has some columns.
+func (d *division) sum(n *plan.Node, c plan.Cut) {
+	for i, w := range d.parts {
+		m := *n
+		m.Weight, m.Attr = w.takeColumns(n.Weight, c[i]), plan.LinearAttr{Columns: c}
+		w.add(m, []plan.Value{w.own[n.In[0]]}, plan.Range{Hi: d.cols(n.Out)})
+	}
 }
 
 // hiddenUnit is the number of hidden rows that experts are cut by: a tile of the processor, and a
@@ -439,10 +498,18 @@ func (w *writer) take(t *tensor.Tensor, r plan.Range) *tensor.Tensor {
 		w.origin[t] = t
 		return t
 	}
-	at := piece{t, r}
+	return w.piece(piece{t, r, false})
+}
+
+// takeColumns returns some columns of a matrix.
+func (w *writer) takeColumns(t *tensor.Tensor, r plan.Range) *tensor.Tensor {
+	return w.piece(piece{t, r, true})
+}
+
+func (w *writer) piece(at piece) *tensor.Tensor {
 	if w.pieces[at] == nil {
 		w.pieces[at] = at.take()
-		w.origin[w.pieces[at]] = t
+		w.origin[w.pieces[at]] = at.of
 	}
 	return w.pieces[at]
 }

@@ -68,7 +68,7 @@ func TestEven(t *testing.T) {
 
 // A layer of a dense model in two parts.
 func TestPartition(t *testing.T) {
-	parts, err := Partition(plantest.Model(t, nil), 2)
+	parts, err := Partition(plantest.Model(t, nil), 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestParts(t *testing.T) {
 	} {
 		p := model(t, nil)
 		for n := 1; n <= 8; n++ {
-			parts, err := Partition(p, n)
+			parts, err := Partition(p, n, nil)
 			if err != nil {
 				t.Fatalf("%s, %d parts: %v", name, n, err)
 			}
@@ -165,12 +165,12 @@ func invert(origin map[*tensor.Tensor]*tensor.Tensor) map[*tensor.Tensor]int {
 
 // What cannot be divided is an error with its name.
 func TestPartitionErrors(t *testing.T) {
-	if _, err := Partition(plantest.Model(t, nil), 0); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
+	if _, err := Partition(plantest.Model(t, nil), 0, nil); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
 		t.Error(err)
 	}
 	headed := *plantest.Model(t, nil)
 	headed.Head = &plan.Head{}
-	if _, err := Partition(&headed, 2); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Partition(&headed, 2, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a program with a head: %v", err)
 	}
 	bias := &tensor.Tensor{Name: "bias", DType: tensor.Q8_0, Shape: []int{64}, Data: make([]byte, 68)}

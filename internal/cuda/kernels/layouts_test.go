@@ -237,7 +237,7 @@ func shared(t *testing.T) (arguments, memory map[string]structure) {
 }
 
 // ofTheDevice are structures without a Go counterpart.
-var ofTheDevice = []string{"Active", "Fit", "Missing", "SlotRange", "float2", "uint2", "uint4"}
+var ofTheDevice = []string{"Active", "Fit", "Missing", "Packet", "SlotRange", "float2", "uint2", "uint4"}
 
 // Go and the kernels agree on the layout of arguments and of records in memory. A Go structure and
 // its C++ counterpart have the same name, and the same fields with the same names, kinds and

@@ -26,7 +26,7 @@ INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
 template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLINE void linear(const LinearArgs &a) {
   constexpr int unitRows = T * tileRows;
   const int lane = tidX() & 31, warp = tidX() >> 5;
-  const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
+  const int from = a.colTiles * warp / a.segments, tiles = a.colTiles * (warp + 1) / a.segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   const Gated gated{a.p[0].w, a.p[1].w, matrixOf(a.p[0]), matrixOf(a.p[1]), a.divided, a.p[0].rows, (a.p[0].rows + tileRows - 1) / tileRows, a.unit, a.out};
 

@@ -38,6 +38,9 @@ struct LinearArgs {
   // ignore it.
   float scale;
   float divided;     // the 16-bit input is divided by this
+  // Segments of the columns: 8, or fewer if the columns are those of one of several parts. A block of
+  // linear.cuh has a warp for each.
+  s32 segments;
   const s32 *count;  // rows of x in this step
   // Gated: the unit's values, or the activation's alone if nothing is gated.
   Forms out;

@@ -3,8 +3,10 @@
 //
 // The columns are divided into 8 segments of whole tiles, one for each warp of a block. Each
 // segment is summed from 0, and the sums are added as a tree, ((0+1)+(2+3)) + ((4+5)+(6+7)), so
-// that two, four or eight blocks that each have a subtree exchange one sum each.
+// that two, four or eight blocks, or devices, that each have a subtree exchange one sum each. On such
+// a device a block has as many warps as the subtree has segments; the sums of the others are 0.
 #pragma once
+#include "value.cuh"
 #include "multiply.cuh"
 
 INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
@@ -94,6 +96,9 @@ INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units,
     if (turns == 1) syncBlock();
     turn = (turn + 1) % turns;
   };
+  for (int i = threadsX() / 32 * int(sizeof sums.of[0][0] / 4) + tidX(); i < int(sizeof sums.of[0] / 4); i += threadsX()) {
+    UNROLL for (int t = 0; t < turns; t++) (&sums.of[t][0][0][0])[i] = 0;
+  }
   begin([&](auto &&m) ALWAYS {
     int unit = blockX(), r = 0, k = 0;
     clear();
@@ -120,20 +125,6 @@ INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units,
       finish(unit);
     }
   });
-}
-
-// A Matrix is what turns sums of its tiles into values: the divisors of its rows, or 0, and their
-// bias, or 0.
-struct Matrix {
-  const float *powers, *bias;
-};
-
-// valueOf turns a row's sum into its value. A divisor that is a power of two changes only the
-// exponent.
-INLINE float valueOf(const Matrix &m, float divided, int row, float sum) {
-  float v = sum * (m.powers ? m.powers[row] * divided : divided);
-  if (m.bias) v = v + m.bias[row];
-  return v;
 }
 
 // A Gated is a product and what it gates, or without up a product and its activation: the tiles of
@@ -171,7 +162,7 @@ template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, 
 // storePlain calls put with every value of a unit's columns first to end-1, at most columns of
 // them, in rows below rows. A unit has UNIT rows.
 template <int UNIT, class Sum, class Put> INLINE void storePlain(int rows, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
-  for (int i = tidX(); i < UNIT * columns; i += 256) {
+  for (int i = tidX(); i < UNIT * columns; i += threadsX()) {
     const int row = unit * UNIT + i / columns, at = first + i % columns;
     if (row >= rows || at >= end) continue;
     put(row, at, sum(i / columns, i % columns));

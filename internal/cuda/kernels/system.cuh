@@ -10,6 +10,10 @@ INLINE u32 hearSystem(const u32 *p) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(r) : "l"(p) : "memory");
   return r;
 }
+// writeSystem and readSystem access two neighboring numbers of 64 bits, each as a whole, in no order.
+INLINE void writeSystem(u64 *p, u64 a, u64 b) { asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(a), "l"(b) : "memory"); }
+INLINE void readSystem(const u64 *p, u64 &a, u64 &b) { asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(p) : "memory"); }
+INLINE void writeSystem(u64 *p, u64 v) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
 INLINE void fenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 // nanoseconds is the time of a clock that never goes back.

@@ -8,15 +8,15 @@ struct PackArgs {
   u8 *dst;       // tiles of these rows
   float *powers; // [rows, up to whole tiles] the rows' divisors, if the format has them
   s64 rowBytes;
-  s32 rows, cols; // of src; the padding of the tiles becomes 0
+  s32 rows, cols; // to pack; the padding of the tiles becomes 0
   s32 colTiles;
-  s32 pad;
+  s32 first; // column of src to begin with, a multiple of a tile's
 };
 
-// divisorOfRow computes the divisor of a row, for all of its tiles, with one warp.
+// divisorOfRow computes the divisor of a row of src, all of its columns, with one warp.
 template <class F> INLINE auto divisorOfRow(const PackArgs &a, int row, int lane) {
   Reach all{0, 0};
-  for (int b = lane; row < a.rows && b < a.cols / F::fileLen; b += 32) {
+  for (int b = lane; row < a.rows && b < a.rowBytes / F::fileBytes; b += 32) {
     const Reach v = F::reach(a.src + row * a.rowBytes + s64(b) * F::fileBytes);
     all = Reach{maxOf(all.s, v.s), maxOf(all.m, v.m)};
   }
@@ -25,7 +25,7 @@ template <class F> INLINE auto divisorOfRow(const PackArgs &a, int row, int lane
 
 template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) {
   constexpr int perBlock = F::fileLen / 32; // blocks of 32 in a block of the file
-  auto block = [&](int row, int b) ALWAYS { return a.src + row * a.rowBytes + s64((kt * F::blocks + b) / perBlock) * F::fileBytes; };
+  auto block = [&](int row, int b) ALWAYS { return a.src + row * a.rowBytes + s64(a.first / F::fileLen + (kt * F::blocks + b) / perBlock) * F::fileBytes; };
   auto there = [&](int row, int b) ALWAYS { return row < a.rows && (kt * F::blocks + b) * 32 < a.cols; };
   F::put(tile, lane, [&](int step, int r, int e) ALWAYS -> u32 {
     const int row = tileRows * rowTile + lane / 4 + 8 * (r & 1), b = step / 2;
@@ -52,7 +52,7 @@ template <int BYTES> INLINE void packNumbers(const PackArgs &a, u8 *tile, int ro
     const int word = i % 4, owner = i / 4 % 32, e = i / 128 % 2, step = i / 256;
     const int row = tileRows * rowTile + owner / 4 + 8 * (word & 1), col = kt * tileK + columnOf(owner & 3, step, word, e);
     const bool there = row < a.rows && col < a.cols;
-    const u8 *from = a.src + row * a.rowBytes + s64(col) * BYTES;
+    const u8 *from = a.src + row * a.rowBytes + s64(a.first + col) * BYTES;
     const int words = (step * 32 + owner) * 4 + word; // index of a word of two 16-bit numbers
     if constexpr (BYTES == 2) reinterpret_cast<u16 *>(tile)[2 * words + e] = there ? *reinterpret_cast<const u16 *>(from) : 0;
     else reinterpret_cast<u32 *>(tile)[words + (step + e) * 128] = there ? *reinterpret_cast<const u32 *>(from) : 0;

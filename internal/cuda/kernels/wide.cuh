@@ -4,10 +4,10 @@
 // a part, which is N rows of the input. Clusters of 1 to 8 blocks take one set of jobs after
 // another. A cluster has two dimensions:
 //
-//   x  The blocks of a job divide its columns. The columns have 8 segments, see pipeline.cuh. Each
-//      block computes an equal number of segments and adds their sums as the tree says. Then every
-//      block gets the sums of its own share of the input's rows from all of them, and adds them as
-//      the rest of the tree says.
+//   x  The blocks of a job divide its columns. The columns have 8 segments, or as many as a part of
+//      several has, see pipeline.cuh. Each block computes an equal number of segments and adds
+//      their sums as the tree says. Then every block gets the sums of its own share of the input's
+//      rows from all of them, and adds them as the rest of the tree says.
 //   y  Blocks with the same unit and different parts of the input, for 16-bit weights. Each copies
 //      some rows of the unit's tiles to all of them, so that less is read from the L2 cache: a block
 //      with 128 rows of the input multiplies 64 bytes of weights and input in a clock cycle.
@@ -131,6 +131,7 @@ template <int N, bool GATED> struct ManyRows {
     parts = ((count + N - 1) / N + at.parts - 1) / at.parts;
     units = GATED ? unitsIn(0) : unitsIn(0) + unitsIn(1) + unitsIn(2) + unitsIn(3);
   }
+  METHOD static int segmentsOf(const LinearArgs &a) { return a.segments; }
   METHOD int unitsIn(int i) const { return (a.p[i].rows + unitRows - 1) / unitRows; }
   METHOD int jobs() const { return units * parts; }
   METHOD Job job(int i) const {
@@ -167,6 +168,7 @@ template <int N, bool GATED> struct ManySlots {
   int units;
   // A cluster has one part: adjacent parts may have different experts.
   METHOD ManySlots(const ExpertArgs &a, const Place &) : a(a), units((a.rows + unitRows - 1) / unitRows) {}
+  METHOD static int segmentsOf(const ExpertArgs &) { return segments; }
   METHOD int jobs() const { return units * a.count[2]; }
   METHOD Job job(int i) const {
     const SlotRange p = a.parts[i / units];
@@ -348,7 +350,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             restFree = chunkFree + 8 * W::chunkStages, sumsThere = restFree + 8;
 
   const Place place(!F::scaled && Work::known);
-  const int blocks = place.splits, rank = place.split, each = segments / blocks;
+  const int segments = Work::segmentsOf(a), blocks = place.splits, rank = place.split, each = segments / blocks;
   const int begin = place.cluster(), apart = place.clusters();
   const int firstTile = a.colTiles * (rank * each) / segments, endTile = a.colTiles * (rank * each + each) / segments;
 

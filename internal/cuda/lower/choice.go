@@ -79,7 +79,7 @@ type Table map[Case]Choice
 
 // productOf returns the product of a stage of [plan.Linear]. It reports false if the stage has no
 // choice of kernels, because it multiplies float32, or is in no table, because it applies an
-// activation without a gate.
+// activation without a gate or computes a part of a sum.
 func productOf(s *fuse.Stage, lim *plan.Limits) (Product, bool) {
 	w := s.Node().Weight
 	p := Product{Format: weights.LaidAs(w.DType, lim), Gated: s.GLU != nil, Rows: w.Rows(), Cols: w.Cols()}
@@ -88,7 +88,7 @@ func productOf(s *fuse.Stage, lim *plan.Limits) (Product, bool) {
 			p.Rows += n.Weight.Rows()
 		}
 	}
-	return p, arithmetic(w, lim) != inFloats && !activates(s.Maps[0])
+	return p, arithmetic(w, lim) != inFloats && !activates(s.Maps[0]) && s.Node().Summed() == nil
 }
 
 // Products returns the products of p that can be in a table, each with the maximum number of its
@@ -162,7 +162,7 @@ func wideClusters(shares bool) []Cluster {
 // Estimate returns the choice for a case without a table.
 func (c *Compiler) Estimate(of Case) Choice {
 	t := tilingOf(of.Product, c.Layout.lim)
-	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: t, units: unitsOf(of.Rows, of.Gated), shares: sharesCopies(t.Format)}
+	k := chooser{c: c, variants: variantsOf(c.Hopper, of.Gated), tiling: t, units: unitsOf(of.Rows, of.Gated), shares: sharesCopies(t.Format), segments: segments}
 	i, cluster, _ := k.choose(of.Input)
 	return Choice{k.variants[i].name, cluster}
 }
@@ -183,6 +183,7 @@ type chooser struct {
 	tiling   *weights.Tiling
 	units    int  // of weight rows of wide kernels
 	shares   bool // blocks can share copies of weights
+	segments int  // of the columns
 }
 
 // A reason says why a kernel is chosen.
@@ -226,7 +227,7 @@ func (k *chooser) choose(input int) (i int, cluster Cluster, why reason) {
 		if blocks, _ := wideRoom(k.tiling, v.rows); at < i && blocks > 1 {
 			break
 		}
-		of, took := k.c.estimate(k.tiling, k.units, k.parts(v, input), v.rows, k.shares)
+		of, took := k.c.estimate(k.tiling, k.units, k.parts(v, input), v.rows, k.segments, k.shares)
 		if took < best {
 			i, cluster, best = at, of, took
 		}
@@ -277,13 +278,16 @@ var wideTimes = map[int]wideTime{
 const copyingTogether = 1000
 
 // estimate returns the cluster with the shortest estimated time, and that time in nanoseconds, for
-// the given numbers of units of weight rows and parts of the input, each of at most most rows. Blocks
-// can share copies of weights if shares is true.
-func (c *Compiler) estimate(t *weights.Tiling, units, parts, most int, shares bool) (best Cluster, took int) {
+// the given numbers of units of weight rows, parts of the input, each of at most most rows, and
+// segments of the columns. Blocks can share copies of weights if shares is true.
+func (c *Compiler) estimate(t *weights.Tiling, units, parts, most, segments int, shares bool) (best Cluster, took int) {
 	blocks, _ := wideRoom(t, most)
 	times, bytes := wideTimes[most], wideRows*t.RowBytes()
 	took = math.MaxInt
 	for _, of := range wideClusters(shares && parts > 1) {
+		if of.Split > segments {
+			continue
+		}
 		jobs, at := of.jobs(units, parts), c.clustersAtOnce(t, most, of)
 		columns, rest := times.column, times.rest
 		if blocks == 2 && jobs*of.blocks() > c.Multiprocessors {

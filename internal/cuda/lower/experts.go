@@ -222,7 +222,10 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	all = append(all, unit...)
 	if m.attr.Hidden != nil {
-		joined, err := c.exchange(n, m.attr.Hidden, of, hidden, m.e.sizes+4, m.slots)
+		joined, err := c.exchange(n, m.attr.Hidden, of, hidden, m.e.sizes+4, func(sh *Shape) int {
+			rows, _ := slotRows(&m.attr, sh.Size(m.rows))
+			return rows
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -506,7 +509,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 		all, ofSlots = append(all, gather), args(rows, false)
 	}
 	experts, units, used := len(m.attr.Gate), int(a.units), m.attr.Route.Used
-	alone := m.blocksOf(units, used)
+	alone := m.blocksOf(units, used, 1)
 	var by []Launch
 	name := ""
 	for i, v := range variants {
@@ -528,7 +531,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				slots := m.slots(sh)
 				parts := min(slots, experts) * ((slots/experts + v.rows) / v.rows)
-				cluster, _ := m.estimate(&t, units*parts, 1, v.rows, false)
+				cluster, _ := m.estimate(&t, units*parts, 1, v.rows, segments, false)
 				return m.wideGrid(&t, units*parts, 1, v.rows, cluster), cluster.dim()
 			}
 		}

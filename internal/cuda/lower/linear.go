@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -19,17 +21,24 @@ const MaxProducts = 4
 // Rules returns which nodes the kernels fuse into one stage.
 func Rules(lim *plan.Limits) fuse.Rules {
 	floats := func(n *plan.Node) bool { return arithmetic(n.Weight, lim) == inFloats }
+	whole := func(n *plan.Node) bool { return n.Summed() == nil }
 	return fuse.Rules{
-		Product:  func(n *plan.Node) bool { return n.Op == plan.Linear },
-		Together: func(n, m *plan.Node) bool { return n.Layer == m.Layer && n.Weight.DType == m.Weight.DType },
-		Most:     MaxProducts,
-		Gate:     func(gate, glu *plan.Node) bool { return !floats(gate) && !late(glu.Attr.(plan.GLUAttr)) },
+		Product: func(n *plan.Node) bool { return n.Op == plan.Linear },
+		Together: func(n, m *plan.Node) bool {
+			return n.Layer == m.Layer && n.Weight.DType == m.Weight.DType && whole(n) && whole(m)
+		},
+		Most: MaxProducts,
+		Gate: func(gate, glu *plan.Node) bool { return !floats(gate) && !late(glu.Attr.(plan.GLUAttr)) },
 		Map: func(n, m *plan.Node, products int) bool {
 			a := m.Attr.(plan.MapAttr)
-			return products == 1 && (a.Func == plan.Scale || a.Func == plan.Activate && !floats(n))
+			return products == 1 && (a.Func == plan.Scale || a.Func == plan.Activate && !floats(n) && whole(n))
 		},
 		Add: func(n, m *plan.Node) bool {
 			return (n.Op == plan.Linear || n.Op == plan.Experts) && !activates(m)
+		},
+		Norm: func(n, norm *plan.Node) bool {
+			cols := norm.Attr.(plan.NormAttr).Group
+			return !whole(n) && cols == n.Weight.Rows() && cols > 128 && cols <= reducedCols
 		},
 		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
 		Pick:  true,
@@ -46,7 +55,11 @@ func (linear) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
 	return []kind{arithmetic(s.Node().Weight, lim)}
 }
 
-func (linear) writes(s *fuse.Stage) bool { return s.GLU != nil || activates(s.Maps[0]) }
+func (linear) writes(s *fuse.Stage) bool {
+	return s.GLU != nil || activates(s.Maps[0]) || s.Node().Summed() != nil
+}
+
+func (linear) check(n *plan.Node) error { return checkCut(n) }
 
 func (linear) norms(s *fuse.Stage, i int, lim *plan.Limits) bool {
 	return i == 0 && arithmetic(s.Node().Weight, lim) != inFloats
@@ -67,7 +80,7 @@ type linearArgs struct {
 	x, h16, residual                driver.DevicePtr
 	residualStride                  int32
 	scale, divided                  float32
-	_                               int32
+	segments                        int32
 	count                           driver.DevicePtr
 	out                             device.Forms
 	scales, norm, row               driver.DevicePtr
@@ -146,7 +159,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	in, t := c.forms(n.In[0]), c.Weights.Matrices[n.Weight]
 	form := arithmetic(n.Weight, c.Layout.lim)
-	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form)}
+	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form), segments: int32(segmentsOf(s))}
 	gated := s.GLU != nil || activates(s.Maps[0])
 	for i, m := range s.Nodes {
 		mt := c.Weights.Matrices[m.Weight]
@@ -199,6 +212,13 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		before = append(before, l)
 	}
+	var after []Launch
+	if n.Summed() != nil {
+		var err error
+		if after, err = c.reduce(s, &a); err != nil {
+			return nil, err
+		}
+	}
 	args := device.Arguments(&a)
 	one := args // for a single row
 	norm := c.Layout.norm(s)
@@ -219,12 +239,14 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		variants = c.floatVariants(first)
 	}
-	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
+	// A block of fewer warps leaves room for others.
+	share := segments / int(a.segments)
+	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocksOf(int(a.units), 1, share)
 	pairs := 0 // of tiles of rows
 	for _, m := range s.Nodes {
 		pairs += (c.Weights.Matrices[m.Weight].RowTiles + 1) / 2
 	}
-	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated)}
+	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated), segments: int(a.segments)}
 	if !float8 {
 		chosen.shares = sharesCopies(t.Format)
 		chosen.product, chosen.tabled = productOf(s, c.Layout.lim)
@@ -236,7 +258,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		if i == 0 {
 			given = one
 		}
-		threads, shared := 256, c.sharedOf(&v, &t)
+		threads, shared := 32*int(a.segments), c.sharedOf(&v, &t)
 		cluster := v.cluster
 		if !c.Hopper {
 			cluster = 0
@@ -254,8 +276,9 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			}
 			x := blocks
 			if !gated {
-				x = c.blocks(pairs)
+				x = c.blocksOf(pairs, 1, share)
 			}
+			shared /= share
 			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				return driver.Dim3{X: x, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{}
 			}
@@ -294,7 +317,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if form != inFloats {
 		l.choices = func(most int) string { return kernels + " " + chosen.describe(most) }
 	}
-	return append(before, l), nil
+	return slices.Concat(before, []Launch{l}, after), nil
 }
 
 // wideUnits returns the number of units of weight rows in a stage's products; see kernels/wide.cuh.
@@ -357,11 +380,12 @@ const productBlocks = 2
 
 // blocks returns how many blocks share the given units of work: no more than run at a time, and as
 // few as finish in the same time, so that all of them have equal work.
-func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1) }
+func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1, 1) }
 
-// blocksOf is blocks for several products at the same time.
-func (c *Compiler) blocksOf(units, products int) int {
-	most := max(1, productBlocks*c.Multiprocessors)
+// blocksOf is blocks for several products at the same time, in blocks of which share run in the place
+// of one.
+func (c *Compiler) blocksOf(units, products, share int) int {
+	most := max(1, share*productBlocks*c.Multiprocessors)
 	rounds := (units*products + most - 1) / most
 	return (units + rounds - 1) / max(1, rounds)
 }

@@ -41,7 +41,7 @@ type Room struct {
 	prefixes                                                        prefixRoom
 	Failed, Bad, Overflow, FlagsEnd                                 int // [S] each
 	Ids, Results, Uses, Mail, ResultsEnd                            int // Uses: of experts, since the start
-	outs, mails                                                     int // see Connect
+	exchange                                                        exchangeRoom
 
 	Masks, MaskWords int
 	Adjustments      int                // of a step, up to RoomyAdjustments
@@ -88,7 +88,7 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	r.Uses, r.Mail = take(UsesBytes), take(mailBytes)
 	r.ResultsEnd = r.Bytes
 
-	r.takePeers(p, take)
+	r.takeExchanges(p, l, take)
 	vocab := int(p.Shapes[p.Logits][1])
 	r.MaskWords = p.MaskWords()
 	r.Masks = take(l.MaskBytes(p))

@@ -38,7 +38,7 @@ func (w *Plan) Chunks(weights []int, bytes int) (all []Chunk, largest int) {
 			largest = max(largest, 4*t.Elems())
 			continue
 		}
-		rowBytes := m.RowBytes()
+		rowBytes := m.copiedBytes()
 		rows := max(TileRows, bytes/max(1, rowBytes)/TileRows*TileRows)
 		for r := 0; r < m.Rows; r += rows {
 			all = append(all, Chunk{i, r, min(rows, m.Rows-r)})
@@ -256,7 +256,7 @@ type PackArgs struct {
 	RowBytes   int64
 	Rows, Cols int32
 	ColTiles   int32
-	_          int32
+	First      int32 // the first column of Src's rows
 }
 
 // fitArgs are the parameters of the fit kernels; see kernels/float8.cuh.
@@ -303,7 +303,7 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 		first, tiles := c.Row/TileRows*m.ColTiles*m.Bytes, (c.Rows+TileRows-1)/TileRows
 		a := PackArgs{
 			Src: x.device, Dst: to + driver.DevicePtr(first), RowBytes: int64(n / c.Rows),
-			Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
+			Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles), First: int32(m.First),
 		}
 		powers := m.Tiles() + 4*c.Row
 		if m.Scaled() {
@@ -354,11 +354,12 @@ func (x *Berth) fillVector(t *tensor.Tensor) (int, error) {
 // Fill writes a chunk's rows to host memory, in the format of the layout, and returns their size in
 // bytes. A value that is not finite is an error.
 func (x *Berth) Fill(t *tensor.Tensor, m *Tiling, c *Chunk) (int, error) {
-	rowBytes := m.RowBytes()
-	if m.Format != t.DType && len(x.row) < m.Cols {
-		x.row = make([]float32, m.Cols)
+	t, _ = t.Whole()
+	rowBytes := m.copiedBytes()
+	if m.Format != t.DType && len(x.row) < m.Whole {
+		x.row = make([]float32, m.Whole)
 	}
-	row, size := x.row[:min(m.Cols, len(x.row))], t.RowBytes()
+	row, size := x.row[:min(m.Whole, len(x.row))], t.RowBytes()
 	step := max(1, readBytes/size)
 	for i := 0; i < c.Rows; i += step {
 		n := min(step, c.Rows-i)

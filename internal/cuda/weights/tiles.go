@@ -47,6 +47,8 @@ type Tiling struct {
 	RowTiles   int
 	ColTiles   int
 	Bytes      int  // of a tile
+	Whole      int  // columns of the rows in which the matrix is copied to the device; see [tensor.Tensor.Whole]
+	First      int  // the matrix's first column in such a row
 	Float8     bool // products may compute with activations in E4M3
 }
 
@@ -72,7 +74,9 @@ func TileOf(d tensor.DType) (cols, bytes int) {
 func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	format := LaidAs(w.DType, lim)
 	cols, bytes := TileOf(format)
+	whole, first := w.Whole()
 	return Tiling{
+		Whole: whole.Cols(), First: first,
 		Format: format, Rows: w.Rows(), Cols: w.Cols(), Bytes: bytes,
 		RowTiles: (w.Rows() + TileRows - 1) / TileRows,
 		ColTiles: (w.Cols() + cols - 1) / cols,
@@ -109,8 +113,14 @@ func (t *Tiling) Size() int {
 	return t.Fits()
 }
 
-// RowBytes returns the size in bytes of a row as it is copied to the device.
-func (t *Tiling) RowBytes() int { return t.Cols / t.Format.BlockLen() * t.Format.BlockBytes() }
+// RowBytes returns the size in bytes of a row in the format on the device.
+func (t *Tiling) RowBytes() int { return t.bytesOf(t.Cols) }
+
+// copiedBytes returns the size in bytes of a row as it is copied to the device. A matrix of some
+// columns is copied with all of them, because a row's divisor depends on all.
+func (t *Tiling) copiedBytes() int { return t.bytesOf(t.Whole) }
+
+func (t *Tiling) bytesOf(cols int) int { return cols / t.Format.BlockLen() * t.Format.BlockBytes() }
 
 // Suffix returns the suffix of the names of a format's kernels.
 func Suffix(d tensor.DType) string { return strings.ToLower(d.String()) }

@@ -97,7 +97,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 // Models are the whole programs whose bits must not depend on how they are run.
 var Models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{
 	"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "delta": DeltaModel, "states": StatesModel, "forms": FormsModel, "latent": LatentModel,
-	"sparse": SparseModel, "compressed": CompressedModel,
+	"sparse": SparseModel, "compressed": CompressedModel, "sums": SumsModel,
 }
 
 // notFiniteExperts damages weights of experts so that results leave the range of float32.

@@ -12,7 +12,13 @@ import (
 // together: the first in steps of 23 tokens, the second one by one.
 func LogitsOfTwo(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, lengths [2]int) [][]float32 {
 	t.Helper()
-	r, err := NewRunner(b, p, LimitsFor(p, 32, 2, 96, 16, base))
+	return LogitsInSteps(t, b, p, base, lengths, 23)
+}
+
+// LogitsInSteps is LogitsOfTwo for other steps of the first sequence.
+func LogitsInSteps(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, lengths [2]int, tokens int) [][]float32 {
+	t.Helper()
+	r, err := NewRunner(b, p, LimitsFor(p, max(32, tokens+1), 2, 96, 16, base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +28,7 @@ func LogitsOfTwo(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits
 		}
 	}()
 	rng := rand.New(rand.NewPCG(3, 4))
-	one, other := r.Add(ids(rng, lengths[0], p.Vocab), 23), r.Add(ids(rng, lengths[1], p.Vocab), 1)
+	one, other := r.Add(ids(rng, lengths[0], p.Vocab), tokens), r.Add(ids(rng, lengths[1], p.Vocab), 1)
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@
 //
 // A kernel that reads uninitialized shared memory or device memory gets NaN. Deadlocks, misaligned
 // accesses and indices beyond arrays are errors. Every other launch runs its blocks and their
-// threads in descending order, so that results that depend on an order differ.
+// threads in descending order, so that results that depend on an order differ. Exchanges among
+// devices run in ascending order alone: a block waits for that of the same number on another device.
 package emulate
 
 import (
@@ -260,9 +261,13 @@ func (g *GPU) launch(p *program, family string, number int, l *drivertest.Launch
 	if which < 0 {
 		return fmt.Errorf("layouts.txt has no kernel %s of %s: run go generate", l.Kernel, family)
 	}
+	descending := int32(number % 2)
+	if family == "gather" || family == "reduce" {
+		descending = 0
+	}
 	header := [8]int32{
 		int32(which), int32(l.Grid.X), int32(max(1, l.Grid.Y)), int32(max(1, l.Grid.Z)),
-		int32(l.Block.X), int32(l.Shared), int32(number % 2), int32(len(l.Params)),
+		int32(l.Block.X), int32(l.Shared), descending, int32(len(l.Params)),
 	}
 	var message bytes.Buffer
 	if err := binary.Write(&message, binary.LittleEndian, header); err != nil {
