@@ -18,7 +18,7 @@ import (
 // would take the place of those for which they wait.
 func TestTwoPartsOfOneGPU(t *testing.T) {
 	one := openGPU(t, Options{})
-	g := &Group{Backend: openGPU(t, Options{}), patience: linkPatience, packets: 1024}
+	g := &Group{Backend: openGPU(t, Options{}), patience: linkPatience, packets: 1024, team: 1}
 	g.Version = device.Programmatic - 1
 	g.all = []*Backend{g.Backend, g.Backend}
 	for name, model := range plantest.Models {

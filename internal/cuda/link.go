@@ -24,6 +24,7 @@ type Group struct {
 	patience time.Duration
 	apart    bool // devices do not reach each other's memory, and exchange through the host's
 	packets  int  // the most that a device gets at a time
+	team     int  // blocks that add the sums of a row
 }
 
 // linkPatience is how long a device waits for the others within a step. Devices do the same work,
@@ -35,7 +36,7 @@ func OpenGroup(o Options, numbers []int) (*Group, error) {
 	if len(numbers) == 0 || len(numbers) > lower.MostParts {
 		return nil, fmt.Errorf("cuda: %d devices for one model; want 1 to %d", len(numbers), lower.MostParts)
 	}
-	g := &Group{patience: linkPatience, packets: lower.BoxPackets}
+	g := &Group{patience: linkPatience, packets: lower.BoxPackets, team: lower.Team}
 	for i, n := range numbers {
 		if slices.Contains(numbers[:i], n) {
 			return nil, errors.Join(fmt.Errorf("cuda: device %d appears twice; name each device once", n), g.Close())
@@ -108,7 +109,7 @@ func (g *Group) Memory() plan.MemoryInfo {
 
 // Connect implements [mesh.Device]. parts must be the number of devices.
 func (g *Group) Connect(parts int) []plan.Backend {
-	l := &link{members: make([]*executable, parts), patience: g.patience, apart: g.apart, packets: g.packets}
+	l := &link{members: make([]*executable, parts), patience: g.patience, apart: g.apart, packets: g.packets, team: g.team}
 	var all []plan.Backend
 	for i := range parts {
 		b := *g.all[i]
@@ -128,6 +129,7 @@ type link struct {
 	patience time.Duration
 	apart    bool
 	packets  int
+	team     int
 
 	mu      sync.Mutex
 	members []*executable  // by part; all are set before the first step
@@ -139,7 +141,7 @@ func (b *Backend) peers() *lower.Peers {
 	if b.link == nil {
 		return nil
 	}
-	return &lower.Peers{Part: b.part, Parts: len(b.link.members), Patience: b.link.patience, Apart: b.link.apart, BoxPackets: b.link.packets}
+	return &lower.Peers{Part: b.part, Parts: len(b.link.members), Patience: b.link.patience, Apart: b.link.apart, BoxPackets: b.link.packets, Team: b.link.team}
 }
 
 // join makes e a member. The last one connects all.

@@ -211,7 +211,7 @@ func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *e
 	if parts == 1 {
 		return compiled(t, b, p, lim)
 	}
-	g := &Group{Backend: b, all: slices.Repeat([]*Backend{b}, parts), packets: lower.BoxPackets}
+	g := &Group{Backend: b, all: slices.Repeat([]*Backend{b}, parts), packets: lower.BoxPackets, team: lower.Team}
 	all, err := mesh.New(g, parts).Partition(p, lim)
 	if err != nil {
 		t.Fatal(err)

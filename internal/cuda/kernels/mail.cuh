@@ -76,11 +76,12 @@ INLINE void meet(const Meeting &m, u32 n) {
   syncWarp();
 }
 
-// last reports whether the block is the last one of the grid to call it. All of its threads do.
-INLINE bool last(const Meeting &m) {
+// last reports whether the block is the last one of the grid to call it, if one of so many does. All
+// of its threads do.
+INLINE bool last(const Meeting &m, int of = 1) {
   __shared__ u32 is;
   syncBlock();
-  const int blocks = gridX() * gridY();
+  const int blocks = gridX() / of * gridY();
   if (blocks == 1) return true;
   if (tidX() == 0) is = atomicAddDevice(&m.mine->blocks, 1) == blocks - 1;
   syncBlock();

@@ -1,8 +1,9 @@
 // The sum over the columns of a product of which each device has some. Each part has the sum of its
 // segments, and the sums of all parts are added as the rest of the tree of pipeline.cuh: results
-// have the bits of one device. A block has a row, and can write its RMS norm beside it.
+// have the bits of one device. A team of blocks has a row, and can write its RMS norm beside it.
 #include "mail.cuh"
 #include "norm.cuh"
+#include "team.cuh"
 #include "value.cuh"
 
 struct ReduceArgs {
@@ -17,19 +18,22 @@ struct ReduceArgs {
   s32 stride;        // of the parts' sums, in elements
   const float *norm; // [cols] weights of the norm, or 0: none; for at most reduceCols columns
   float eps;
-  s32 pad;
+  s32 own; // only later sums read the result
 };
 
-// A thread has fours times four columns. The sums of squares of a norm need all columns of a row, so
-// rows with more than those of a block have none.
+// A team of blocks has a row, and a warp for each part of the norm's sum of squares. A thread has fours
+// times four columns. The sum needs all columns of a row, so rows with more than those of a team have
+// no norm.
 constexpr int fours = 4, reduceThreads = 32 * normParts, reduceCols = 4 * fours * reduceThreads;
 
-// A Reduce is a thread of a block. It has columns col(0), col(1), ... of a row.
+// A Reduce is a thread of a team. It has columns col(0), col(1), ... of a row.
 template <int PARTS> struct Reduce {
   const ReduceArgs &a;
+  const Team team;
   float4 power[fours], weight[fours];
 
-  METHOD static int col(int k) { return blockY() * reduceCols + 4 * (reduceThreads * k + tidX()); }
+  METHOD int thread() const { return team.rank * threadsX() + tidX(); }
+  METHOD int col(int k) const { return blockY() * reduceCols + 4 * (reduceThreads * k + thread()); }
   METHOD bool has(int k) const { return col(k) < a.out.cols; }
 
   // No kernel writes what the constructor reads.
@@ -48,7 +52,8 @@ template <int PARTS> struct Reduce {
   }
 
   // finish adds the sums of all parts, which get(p, v) sets v to, turns them into values, and gives
-  // these and their norm to store, after whether it is the norm.
+  // these and their norm to store, after whether it is the norm. The team comes before, and has read
+  // the norm's sums of the row before.
   template <class Get, class Store> METHOD void finish(const float4 (&residual)[fours], const Get &get, const Store &store) const {
     float4 sums[4][fours], y[fours]; // of subtrees of 1, 2, 4 and 8 parts
     UNROLL for (int p = 0; p < PARTS; p++) {
@@ -67,15 +72,15 @@ template <int PARTS> struct Reduce {
       if (!has(k)) y[k] = float4{};
       if (col(k) < a.out.stride) store(false, col(k), y[k]);
     }
+    team.await();
     if (!a.norm) return;
     alignas(16) __shared__ float parts[normParts];
     float4 squares = {};
     UNROLL for (int k = 0; k < fours; k++) squares = squaresAdded(squares, y[k]);
     float s = sumOf(squares);
     UNROLL for (int i = 16; i; i >>= 1) s = s + shuffleXor(s, i);
-    syncBlock(); // the sums of the row before have been read
-    if (tidX() % 32 == 0) parts[tidX() / 32] = s;
-    syncBlock();
+    if (const int lane = tidX() % 32; lane < team.size) team.store(lane, &parts[thread() / 32], s);
+    team.meet();
     const float scale = scaleOf(sumOfParts(parts), divide(1.0f, float(a.out.cols)), a.eps);
     UNROLL for (int k = 0; k < fours; k++) {
       if (col(k) < a.out.stride) store(true, col(k), y[k] * scale * weight[k]);
@@ -83,17 +88,17 @@ template <int PARTS> struct Reduce {
   }
 };
 
-// few is for few rows, one for each block: each part sends its sums to all others and adds all of
-// them. Grid (rows, parts of a row).
+// few is for few rows, one for each team: each part sends its sums to all others and adds all of
+// them. Grid (rows, parts of a row) of teams.
 template <int PARTS> INLINE void few(const ReduceArgs &a) {
   const Meeting &m = a.meeting;
-  const int row = m.first + blockX();
-  const bool there = row < upTo(m, *a.count);
   const Reduce<PARTS> r(a);
+  const int at = blockX() / r.team.size, row = m.first + at;
+  const bool there = row < upTo(m, *a.count);
   // Nor does the previous kernel, which computes the sums, write the residual.
   float4 own[fours], residual[fours];
   r.load(residual, there ? a.residual : nullptr, row, a.residualStride);
-  const s64 ofPart = m.boxPackets / PARTS, ofRow = s64(blockX()) * (a.stride / 4);
+  const s64 ofPart = m.boxPackets / PARTS, ofRow = s64(at) * (a.stride / 4);
   waitForPrevious();
   allowNext();
   const u32 n = m.mine->meetings + 1;
@@ -106,8 +111,8 @@ template <int PARTS> INLINE void few(const ReduceArgs &a) {
       }
     }
   }
-  syncBlock(); // all that others wait for is sent before the block waits
   if (there) {
+    r.team.come(); // all that others wait for is sent before the team waits
     const Packet *box = boxOf(m, m.part, n) + ofRow;
     auto get = [&](int p, float4 (&v)[fours]) ALWAYS {
       UNROLL for (int k = 0; k < fours; k++) v[k] = own[k];
@@ -115,12 +120,14 @@ template <int PARTS> INLINE void few(const ReduceArgs &a) {
     };
     r.finish(residual, get, [&](bool norm, int col, float4 v) ALWAYS { storeFour(norm ? a.normed : a.out, row, col, v); });
   }
-  if (last(m) && tidX() == 0) ended(m, n);
+  if (!there || !a.norm) r.team.meet(); // all of its blocks have read the meeting's number
+  if (r.team.rank == 0 && last(m, r.team.size) && tidX() == 0) ended(m, n);
 }
 
 // many is for many rows: each part reads the sums of some rows from all others, adds them, and
 // writes the values to all. Nobody writes before all have come, so a value needs no memory of its
-// own before the exchange. Grid (some rows, parts of a row).
+// own before the exchange. If only later sums read the values, as residuals, they are not written to
+// all: each part adds its rows again. Grid (some rows, parts of a row) of teams.
 template <int PARTS> INLINE void many(const ReduceArgs &a) {
   const Meeting &m = a.meeting;
   const Reduce<PARTS> r(a);
@@ -134,15 +141,18 @@ template <int PARTS> INLINE void many(const ReduceArgs &a) {
   syncBlock();
   const s64 rows = *a.count;
   const int end = int(rows * (m.part + 1) / PARTS);
-  for (int row = int(rows * m.part / PARTS) + blockX(); row < end; row += gridX()) {
+  for (int row = int(rows * m.part / PARTS) + blockX() / r.team.size; row < end; row += gridX() / r.team.size) {
     float4 residual[fours];
+    r.team.come();
     r.load(residual, a.residual, row, a.residualStride);
     auto get = [&](int p, float4 (&v)[fours]) ALWAYS { r.load(v, m.peers[p].sums, row, a.stride); };
     r.finish(residual, get, [&](bool norm, int col, float4 v) ALWAYS {
-      _Pragma("unroll 1") for (int i = 0; i < PARTS; i++) storeFour((norm ? a.norms : a.outs)[(m.part + i) % PARTS], row, col, v);
+      const int to = norm || !a.own ? PARTS : 1;
+      _Pragma("unroll 1") for (int i = 0; i < to; i++) storeFour((norm ? a.norms : a.outs)[(m.part + i) % PARTS], row, col, v);
     });
   }
   fenceSystem();
+  r.team.meet(); // nobody stores in the memory of a block that has ended
   if (!last(m) || tidX() >= 32) return;
   meet(m, n + 1);
   if (tidX() == 0) ended(m, n + 1);

@@ -22,6 +22,7 @@ type Peers struct {
 	Patience    time.Duration // for how long a part waits for the others
 	Apart       bool          // the devices do not reach each other's memory
 	BoxPackets  int           // the most that a part gets in a meeting, up to BoxPackets
+	Team        int           // blocks that have a row of sums
 }
 
 // Mail is what a part hears from the others; see kernels/mail.cuh.

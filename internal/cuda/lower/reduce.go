@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -47,7 +48,29 @@ type reduceArgs struct {
 	stride         int32
 	norm           driver.DevicePtr
 	eps            float32
-	_              int32
+	own            int32
+}
+
+// Team is the number of blocks that have a row if rows are few, on devices with clusters.
+const Team = 8
+
+// onlyReduced reports whether v is read by sums alone, as their residual, so that each part needs the
+// rows that it adds.
+func (l *Layout) onlyReduced(v plan.Value) bool {
+	read := false
+	for i := range l.Stages {
+		s := &l.Stages[i]
+		for k, in := range s.Inputs() {
+			if in != v {
+				continue
+			}
+			if s.Node().Summed() == nil || k < len(s.Node().In) {
+				return false
+			}
+			read = true
+		}
+	}
+	return read && !slices.Contains(l.p.Kept(), v)
 }
 
 // A matrix is what turns sums into values; see kernels/value.cuh.
@@ -72,25 +95,47 @@ func (c *Compiler) reduce(s *fuse.Stage, a *linearArgs) ([]Launch, error) {
 	p.y, p.stride = c.ScratchAt+driver.DevicePtr(c.Room.exchange.sums), out.Stride
 	p.powers, p.bias, a.residual, a.divided, a.scale = 0, 0, 0, 1, 1
 
+	if c.Layout.onlyReduced(s.Out()) {
+		r.own = 1
+	}
 	parts, of := int(m.parts), c.rows(n.Out)
 	rows := func(sh *Shape) int { return sh.Size(of) }
-	give := func(name string, m meeting, blocks func(sh *Shape) int) (Launch, error) {
+	// give returns a launch in teams of that many blocks.
+	give := func(name string, m meeting, team int, teams func(sh *Shape) int) (Launch, error) {
 		r := r
 		r.meeting = m
-		return c.launch("reduce", fmt.Sprintf("%s_%d", name, parts), of, device.Arguments(&r), reduceThreads, func(sh *Shape) driver.Dim3 {
-			return driver.Dim3{X: max(1, blocks(sh)), Y: (int(out.Stride) + reducedCols - 1) / reducedCols}
+		cluster := 0
+		if team > 1 {
+			cluster = team
+		}
+		return c.launchShared("reduce", fmt.Sprintf("%s_%d", name, parts), of, device.Arguments(&r), reduceThreads/team, 0, cluster, func(sh *Shape) driver.Dim3 {
+			return driver.Dim3{X: team * max(1, teams(sh)), Y: (int(out.Stride) + reducedCols - 1) / reducedCols}
 		})
 	}
+	team := 1
+	if c.Hopper {
+		team = c.Peers.Team
+	}
 	few := func(m meeting) (Launch, error) {
-		return give("few", m, func(sh *Shape) int { return min(rows(sh), int(m.rows)) })
+		return give("few", m, team, func(sh *Shape) int { return min(rows(sh), int(m.rows)) })
 	}
 	var many []Launch
 	if !c.Peers.Apart {
-		l, err := give("many", m, func(sh *Shape) int { return min(exchangeBlocks, (rows(sh)+parts-1)/parts) })
+		share := func(sh *Shape) int { return min(exchangeBlocks, (rows(sh)+parts-1)/parts) }
+		some, err := give("many", m, team, share)
 		if err != nil {
 			return nil, err
 		}
-		many = append(many, l)
+		most, err := give("many", m, 1, share)
+		if err != nil {
+			return nil, err
+		}
+		many = append(many, oneOf("reduce", []Launch{some, most}, func(sh *Shape) int {
+			if share(sh) < c.Multiprocessors {
+				return 0
+			}
+			return 1
+		}))
 	}
 	all, err := c.byPackets("reduce", m, parts*int(out.Stride)/4, rows, few, many)
 	if err != nil {
