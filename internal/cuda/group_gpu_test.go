@@ -3,10 +3,17 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -75,4 +82,101 @@ func TestTwoGPUs(t *testing.T) {
 	t.Run("Suite", func(t *testing.T) {
 		plantest.Except(t, both, "Spans", "Observed", "NotFinite", "NotFiniteReused", "NotFiniteExperts")
 	})
+}
+
+// A kernel that faults on one of two GPUs ends the steps of both if they run a model together, in
+// time, and those of its own replica alone if each has one. The process goes on. The faulting GPU
+// cannot be used afterwards, so the test runs as a child.
+func TestTwoGPUsFault(t *testing.T) {
+	if os.Getenv(faultVariable) == "" {
+		for _, how := range []string{"parts", "replicas"} {
+			c := exec.Command(os.Args[0], "-test.run=^TestTwoGPUsFault$", "-test.v", "-test.timeout=1m")
+			c.Env = append(os.Environ(), faultVariable+"="+how)
+			out, err := c.CombinedOutput()
+			if strings.Contains(string(out), "--- SKIP") {
+				t.Skip("there are no two GPUs")
+			}
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestTwoGPUsFault") {
+				t.Errorf("%s: %v\n%s", how, err, out)
+			}
+		}
+		return
+	}
+	g, err := OpenGroup(Options{}, []int{0, 1})
+	if err != nil {
+		t.Skipf("there are no two GPUs: %v", err)
+	}
+	g.patience = time.Second
+	p := plantest.SumsModel(t, nil)
+	lim := plantest.LimitsFor(p, 8, 2, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
+	together := os.Getenv(faultVariable) == "parts"
+	programs, backends := []*plan.Program{p, p}, []plan.Backend{g.all[0], g.all[1]}
+	if together {
+		parts, err := mesh.New(g, 2).Partition(p, lim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs, backends = []*plan.Program{parts[0].Program, parts[1].Program}, g.Connect(2)
+	}
+	var all []*executable
+	for i, b := range backends {
+		exe, err := b.Compile(t.Context(), programs[i], lim, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, exe.(*executable))
+	}
+	defer func() {
+		var closed sync.WaitGroup
+		for _, e := range all {
+			closed.Go(func() {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		closed.Wait()
+	}()
+	// step runs a step on both and returns the error of each.
+	step := func(position int) [2]error {
+		var errs [2]error
+		var steps [2]plan.Step
+		for i, e := range all {
+			steps[i], errs[i] = e.Submit(batchOf(e.p, 2, position, 1))
+		}
+		for i, s := range steps {
+			if s != nil {
+				_, errs[i] = s.Wait(t.Context())
+			}
+		}
+		return errs
+	}
+	if errs := step(0); errs[0] != nil || errs[1] != nil {
+		t.Fatal(errs)
+	}
+	faulty := all[1].b
+	err = faulty.Main.Do(func() error {
+		m, err := faulty.Main.LoadModule([]byte(faulting))
+		if err != nil {
+			return err
+		}
+		f, err := m.Function("fault")
+		if err != nil {
+			return err
+		}
+		return f.Launch(all[1].stream, driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		errs := step(1 + i)
+		t.Log(errs)
+		if !errors.Is(errs[1], driver.ErrDeviceLost) {
+			t.Errorf("step %d of the faulting GPU: %v", i, errs[1])
+		}
+		if together != (errs[0] != nil) {
+			t.Errorf("step %d of the other GPU: %v", i, errs[0])
+		}
+	}
 }

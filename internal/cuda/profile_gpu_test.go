@@ -29,8 +29,8 @@ const profileRuns = 15
 // TestProfile logs, for the models that MODELS names, the time of each kernel in a decode step and
 // in a prefill, and the share of the memory bandwidth that it uses. It compares the sums with
 // unobserved steps. ACTIVATIONS=f8 has activations in E4M3. TUNED names a folder with a table of
-// kernels; see TestGPUTable. PARTS=2 profiles one of two parts of a model, without the other: its
-// exchanges write and wait for nobody.
+// kernels; see TestGPUTable. PARTS=2 profiles the first of two parts of a model, with the other one on
+// GPU 1, or with ALONE=1 without: its exchanges wait for nobody.
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		tables := os.Getenv("TUNED")
@@ -201,8 +201,8 @@ func profileTable(what string, s profiledStep, bandwidth float64) {
 	row("all", all)
 }
 
-// compiledPart compiles the first part of p, of as many as PARTS says, to run alone.
-func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *executable {
+// compiledPart compiles p, or if PARTS says so, parts of it, see TestProfile.
+func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) plan.Executable {
 	t.Helper()
 	parts, err := strconv.Atoi(cmp.Or(os.Getenv("PARTS"), "1"))
 	if err != nil || parts < 1 {
@@ -210,6 +210,9 @@ func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *e
 	}
 	if parts == 1 {
 		return compiled(t, b, p, lim)
+	}
+	if os.Getenv("ALONE") == "" {
+		return compiledOnAll(t, b, p, lim, parts)
 	}
 	g := &Group{Backend: b, all: slices.Repeat([]*Backend{b}, parts), packets: lower.BoxPackets, team: lower.Team}
 	all, err := mesh.New(g, parts).Partition(p, lim)
@@ -229,6 +232,28 @@ func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *e
 	lost := make([]byte, unsafe.Sizeof(lower.Mail{}))
 	device.Words[lower.Mail](lost)[0].Lost = 1
 	err = b.Main.Do(func() error { return b.Main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Mail), lost) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// compiledOnAll compiles p for several GPUs with the options of b.
+func compiledOnAll(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits, parts int) plan.Executable {
+	t.Helper()
+	var numbers []int
+	for i := range parts {
+		numbers = append(numbers, i)
+	}
+	g, err := OpenGroup(Options{Eager: b.eager, Tables: b.tables}, numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	for _, one := range g.all {
+		one.Version = b.Version
+	}
+	e, err := mesh.New(g, parts).Compile(t.Context(), p, lim, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func TestTracedStepFails(t *testing.T) {
 
 // done returns a completed step and its result. The step must not be released before the result is
 // read.
-func done(t *testing.T, e *executable, b *plan.Batch) (plan.Step, *plan.Result) {
+func done(t *testing.T, e plan.Executable, b *plan.Batch) (plan.Step, *plan.Result) {
 	t.Helper()
 	s, err := e.Submit(b)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -103,6 +104,55 @@ func TestPartition(t *testing.T) {
 %40 [T 256] = add %32 %39`
 	if got := strings.Join(layer, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A layer in two parts whose device adds sums: the output projections have columns, and nothing is
+// gathered.
+func TestPartitionSums(t *testing.T) {
+	all := func(*tensor.Tensor) bool { return true }
+	parts, err := Partition(plantest.SumsModel(t, nil), 2, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layer []string
+	p := parts[1].Program
+	for j := range p.Nodes {
+		if n := &p.Nodes[j]; n.Layer == 1 && n.Op != plan.Rope {
+			layer = append(layer, fmt.Sprintf("%%%d %v = %v", n.Out, p.Shapes[n.Out], n))
+		}
+	}
+	const want = `%16 [T 256] = rmsnorm %15 norm:F32 {group 256, eps 1e-05}
+%17 [T 512] = linear %16 q:BF16
+%18 [T 128] = linear %16 k:BF16
+%19 [T 128] = linear %16 v:BF16
+%22 [T 512] = attention %20 %21 %19 {heads 8/2, dim 64, scale 0.12} @1
+%23 [T 256] = linear %22 1.o:BF16 bias:F32 {columns 0:512 512:1024}
+%24 [T 256] = map %23 {scale 0.5}
+%25 [T 256] = add %15 %24
+%26 [T 256] = rmsnorm %25 norm:F32 {group 256, eps 1e-05}
+%27 [T 512] = linear %26 gate:BF16
+%28 [T 512] = linear %26 up:BF16 bias:F32
+%29 [T 512] = glu %27 %28 {silu}
+%30 [T 256] = linear %29 1.down:BF16 bias:F32 {columns 0:512 512:1024}
+%31 [T 256] = add %25 %30`
+	if got := strings.Join(layer, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for i, part := range parts {
+		for w, of := range part.origin {
+			if whole, first := w.Whole(); whole != w && (whole != of || w.Shape[1] != 512 || first != 512*i || w.Shape[0] != of.Shape[0]) {
+				t.Errorf("part %d has columns %d to %d of %s %v", i, first, first+w.Shape[1], of.Name, of.Shape)
+			}
+		}
+	}
+	for _, n := range parts[0].Program.Nodes {
+		if n.Op == plan.Gather && n.Layer != plan.NoLayer {
+			t.Errorf("layer %d gathers", n.Layer)
+		}
+	}
+	if _, err := cpu.New(1).Compile(t.Context(), parts[0].Program, plantest.LimitsFor(parts[0].Program, 8, 1, 64, 16, plan.Limits{}), nil); err == nil || !strings.Contains(err.Error(), "do not add the sums of parts") {
+		t.Errorf("the processor: %v", err)
 	}
 }
 
