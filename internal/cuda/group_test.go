@@ -66,7 +66,7 @@ func TestGroupBits(t *testing.T) {
 				for _, c := range []struct {
 					devices, packets int
 					apart            bool
-				}{{2, lower.BoxPackets, false}, {4, lower.BoxPackets, false}, {2, 1024, false}, {2, 1024, true}} {
+				}{{2, lower.BoxPackets, false}, {4, lower.BoxPackets, false}, {8, lower.BoxPackets, false}, {8, 1024, false}, {2, 1024, false}, {2, 1024, true}} {
 					devices := c.devices
 					t.Run(fmt.Sprintf("%s, %v cache, steps of %d, %d devices, %d packets, apart %v", name, base.Cache, tokens, devices, c.packets, c.apart), func(t *testing.T) {
 						options := g.Options(devices)

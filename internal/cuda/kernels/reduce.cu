@@ -51,19 +51,24 @@ template <int PARTS> struct Reduce {
     UNROLL for (int k = 0; k < fours; k++) v[k] = x && has(k) ? *reinterpret_cast<const float4 *>(x + s64(row) * stride + col(k)) : float4{};
   }
 
+  // total sets v to the sum of N parts from first on: a subtree.
+  template <int N, class Get> METHOD void total(float4 (&v)[fours], int first, const Get &get) const {
+    if constexpr (N == 1) {
+      get(first, v);
+    } else {
+      float4 more[fours];
+      total<N / 2>(v, first, get);
+      total<N / 2>(more, first + N / 2, get);
+      UNROLL for (int k = 0; k < fours; k++) v[k] = v[k] + more[k];
+    }
+  }
+
   // finish adds the sums of all parts, which get(p, v) sets v to, turns them into values, and gives
   // these and their norm to store, after whether it is the norm. The team comes before, and has read
   // the norm's sums of the row before.
   template <class Get, class Store> METHOD void finish(const float4 (&residual)[fours], const Get &get, const Store &store) const {
-    float4 sums[4][fours], y[fours]; // of subtrees of 1, 2, 4 and 8 parts
-    UNROLL for (int p = 0; p < PARTS; p++) {
-      get(p, y);
-      int level = 0;
-      UNROLL for (; p >> level & 1; level++) {
-        UNROLL for (int k = 0; k < fours; k++) y[k] = sums[level][k] + y[k];
-      }
-      UNROLL for (int k = 0; k < fours; k++) sums[level][k] = y[k];
-    }
+    float4 y[fours];
+    total<PARTS>(y, 0, get);
     UNROLL for (int k = 0; k < fours; k++) {
       y[k] = y[k] * power[k];
       if (a.matrix.bias && has(k)) y[k] = y[k] + *reinterpret_cast<const float4 *>(a.matrix.bias + col(k));
