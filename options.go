@@ -3,6 +3,7 @@ package realizar
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/memory"
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -23,12 +25,17 @@ type Options struct {
 	// Device selects the device that the model runs on:
 	//
 	//   - "cpu" is the CPU.
-	//   - "cuda" is an NVIDIA GPU, and "cuda:1" the GPU with number 1. "cuda:0,1" are two
-	//     GPUs that run the model together, up to 8; each holds a part of it. The program must
-	//     import package github.com/realizar/realizar/cuda.
-	//   - "auto" or "" is a GPU that works and has enough memory for the model, or for the part
-	//     that must be on the GPU while the rest streams (see StreamWeights). If there is none,
-	//     it is the CPU; [Model.DeviceProblem] then says why the GPU was not used.
+	//   - "cuda:1" is the NVIDIA GPU with number 1. "cuda:0,1" are two GPUs that run the model
+	//     together, up to 8; each holds a part of it. The program must import package
+	//     github.com/realizar/realizar/cuda.
+	//   - "cuda" is the first GPU, or the first 2, 4 or 8 together: the fewest that hold all
+	//     weights and the KV cache of an answer of Context tokens, or of 4096 if Context is 0. If
+	//     these GPUs have no such room or cannot run the model together, it is the first GPU, and
+	//     weights stream (see StreamWeights). It is always one GPU with StreamAlways, with
+	//     CheckReference, and with a head that proposes tokens (SpeculativeMTP, SpeculativeEAGLE).
+	//   - "auto" or "" is as "cuda" if a GPU works and has enough memory for the model, or for the
+	//     part that must be on the GPU while the rest streams. If there is none, it is the CPU;
+	//     [Model.DeviceProblem] then says why the GPU was not used.
 	Device string
 	// Replicas is the number of copies of the model, each on a GPU of its own, or on as many of the
 	// GPUs that Device numbers: with 2 replicas, "cuda" is GPUs 0 and 1, and "cuda:0,1,2,3" is GPUs
@@ -73,10 +80,10 @@ type Options struct {
 	// more if one answer of the given Context needs it. On a GPU the limit is for pinned memory:
 	// streamed weights and HostCache. If it is 0, three quarters of the free memory may be pinned.
 	Memory int64
-	// DeviceMemory limits the GPU memory that weights, the KV cache and scratch take together. It
-	// never takes more than is free. If it is zero, the KV cache takes at most half of the memory
-	// that is free besides the weights, or more if one answer of the given Context needs it. It is
-	// an error if Device or Kernels select the CPU.
+	// DeviceMemory limits the GPU memory that weights, the KV cache and scratch take together, on
+	// all GPUs that run the model. It never takes more than is free. If it is zero, the KV cache
+	// takes at most half of the memory that is free besides the weights, or more if one answer of
+	// the given Context needs it. It is an error if Device or Kernels select the CPU.
 	DeviceMemory MemoryLimit
 	// StreamWeights says whether weights that the GPU has no room for are kept in host memory and
 	// copied to the GPU in each step, layer by layer. Streaming does not change the results.
@@ -245,6 +252,7 @@ func (o *Options) validate() error {
 func (o *Options) choice() backends.Choice {
 	return backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Replicas: o.Replicas, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
+		Single: o.StreamWeights == StreamAlways || o.heads() || o.CheckReference > 0,
 	}
 }
 
@@ -267,16 +275,13 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *dr
 		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, plan.HeadUnit(cache))
 	}
 	opened := false
-	passed, err = backends.All.Use(ctx, o.choice(), func(devices []*backends.Device) error {
+	passed, err = backends.All.Use(ctx, o.choice(), func(a backends.Attempt) error {
 		opened = true
-		all := make([]replica, len(devices))
-		for i, d := range devices {
-			var err error
-			if all[i], err = o.replica(p, made, d, second, len(devices)); err != nil {
-				return err
-			}
+		err := o.attempt(p, made, a, second, do)
+		if errors.Is(err, ErrMemory) {
+			err = backends.TooFew(err)
 		}
-		return do(all)
+		return err
 	})
 	if err != nil && !opened {
 		err = fmt.Errorf("%w: %w", ErrDevice, err)
@@ -284,8 +289,26 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, second *dr
 	return passed, err
 }
 
-// replica returns the plan for d, one of n devices that each hold a replica.
-func (o *Options) replica(p *plan.Program, made int, d *backends.Device, second *draftModel, n int) (replica, error) {
+// attempt calls do with the plans for a's devices.
+func (o *Options) attempt(p *plan.Program, made int, a backends.Attempt, second *draftModel, do func([]replica) error) error {
+	all := make([]replica, len(a.Devices))
+	for i := range all {
+		var err error
+		if all[i], err = o.replica(p, made, a, i, second); err != nil {
+			return err
+		}
+	}
+	return do(all)
+}
+
+// A divider is a backend of several devices, each of which runs a part of a program.
+type divider interface {
+	Partition(p *plan.Program, l plan.Limits) ([]mesh.Part, error)
+}
+
+// replica returns the plan for device i of a.
+func (o *Options) replica(p *plan.Program, made int, a backends.Attempt, i int, second *draftModel) (replica, error) {
+	d, n := a.Devices[i], len(a.Devices)
 	if o.Activations == ActivationsF8 && d.Kind.Host {
 		return replica{}, fmt.Errorf("%w: FP8 activations need an NVIDIA GPU of compute capability 9.0, and the model runs on the CPU; leave out Activations (--activations f8)", ErrOptions)
 	}
@@ -295,7 +318,7 @@ func (o *Options) replica(p *plan.Program, made int, d *backends.Device, second 
 	host.Free, host.Total = host.Free/share, host.Total/share
 	planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: host, Options: memory.Options{
 		Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache / share, Gap: o.TargetITL, Drafts: o.drafts(d.Kind, second),
-		StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever || n > 1,
+		StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever || n > 1, Ample: a.Ample,
 		Cache: o.Cache.dtype(o.Activations), Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 	}}
 	if !d.Kind.Host {
@@ -303,6 +326,11 @@ func (o *Options) replica(p *plan.Program, made int, d *backends.Device, second 
 		if o.DeviceMemory.any() && planner.Options.Limit == 0 {
 			return replica{}, fmt.Errorf("%w: a limit of %v on %s, which does not report its memory; give the limit in bytes",
 				ErrMemory, o.DeviceMemory, d.Description())
+		}
+	}
+	if several, ok := d.Backend.(divider); ok {
+		if _, err := several.Partition(p, plan.Limits{Cache: planner.Options.Cache, Activations: planner.Options.Activations}); err != nil {
+			return replica{}, err
 		}
 	}
 	if second != nil {

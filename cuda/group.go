@@ -27,6 +27,7 @@ func openGroup(o backends.Options) (backends.Backend, error) {
 	return &group{mesh.New(g, len(numbers)), g, len(numbers)}, nil
 }
 
+func (g *group) Name() string        { return g.gpus.Name() }
 func (g *group) Description() string { return g.gpus.Names() }
 func (g *group) Close() error        { return g.gpus.Close() }
 

@@ -11,11 +11,25 @@ import (
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/store"
 )
 
 func init() {
-	backends.Register(backends.Kind{Name: "cuda", Several: true, Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+	backends.Register(backends.Kind{Name: "cuda", Several: lower.MostParts, Count: func() int { return count(driver.Open) }, Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+}
+
+// count returns how many GPUs the driver lists; 0 if it cannot be used.
+func count(open func() (*driver.Driver, error)) int {
+	d, err := open()
+	if err != nil {
+		return 0
+	}
+	all, err := d.Devices()
+	if err != nil {
+		return 0
+	}
+	return len(all)
 }
 
 func open(o backends.Options) (backends.Backend, error) {

@@ -34,6 +34,20 @@ func TestPresent(t *testing.T) {
 	}
 }
 
+// GPUs are counted without a context on one; without a driver there are none.
+func TestCount(t *testing.T) {
+	fake := drivertest.New(t, drivertest.Options{Devices: []drivertest.Device{{Name: "a", Memory: 1 << 30}, {Name: "b", Memory: 1 << 30}, {Name: "c", Memory: 1 << 30}}})
+	opens := func(d *driver.Driver, err error) func() (*driver.Driver, error) {
+		return func() (*driver.Driver, error) { return d, err }
+	}
+	if n := count(opens(fake.Driver(), nil)); n != 3 {
+		t.Errorf("%d GPUs of 3", n)
+	}
+	if n := count(opens(nil, driver.ErrNoDriver)); n != 0 {
+		t.Errorf("%d GPUs without a driver", n)
+	}
+}
+
 // Tables are in realizar's folder.
 func TestTables(t *testing.T) {
 	t.Setenv("REALIZAR_HOME", "")

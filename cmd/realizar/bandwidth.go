@@ -3,18 +3,27 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/realizar/realizar/internal/backends"
 )
 
 // memoryRates measures how fast memory is read, in bytes per second, on the device of the given
-// kind that f chooses. If link is set, copies is the rate of copies from host memory to the device.
-func memoryRates(ctx context.Context, f *modelFlags, kind string, link bool) (reads, copies float64, err error) {
+// kind and description that f chooses. If link is set, copies is the rate of copies from host memory
+// to the device.
+func memoryRates(ctx context.Context, f *modelFlags, kind, description string, link bool) (reads, copies float64, err error) {
 	c := backends.Choice{Name: f.Device, Threads: f.Threads}
 	if backends.Automatic(c.Name) {
 		c.Name = kind
 	}
-	device, _, err := backends.All.Open(c)
+	var device *backends.Device
+	_, err = backends.All.Use(ctx, c, func(a backends.Attempt) error {
+		device = a.Devices[0]
+		if a.Ample && device.Description() != description {
+			return backends.TooFew(fmt.Errorf("the model runs on %s", description))
+		}
+		return nil
+	})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -166,7 +166,7 @@ func (c *benchCommand) Run(a *app) error {
 // lockstep measures prompts one at a time, then requests that arrive together, and then batches of
 // sequences.
 func (b *benchmark) lockstep(n testLengths) error {
-	m, err := openLockstep(b.Model, b.app.kernels, b.options())
+	m, err := openLockstep(b.Model, b.app.kernels, b.options(), false)
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (b *benchmark) lockstep(n testLengths) error {
 func (b *benchmark) requests(n testLengths, shapes []batchShape, device *backends.Device) (first [][]float64, err error) {
 	o := b.options()
 	o.Context, o.Parallel = max(n.prompt, n.depth+n.answer), cmp.Or(b.Parallel, slices.Max(b.Batch))
-	if backends.Automatic(o.Device) && !device.Kind.Host {
-		o.Device = device.Kind.Name
+	if !device.Kind.Host {
+		o.Device = device.Selector()
 	}
 	m, err := b.app.openWith(b.app.ctx, b.Model, o)
 	if err != nil {

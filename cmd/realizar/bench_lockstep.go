@@ -27,14 +27,14 @@ type lockstepModel struct {
 	memory  memory.Planner
 }
 
-func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
+func openLockstep(path, kernels string, o realizar.Options, single bool) (*lockstepModel, error) {
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	m := &lockstepModel{file: f, options: o}
 	if m.model, err = arch.Build(f); err == nil {
-		err = m.open(kernels)
+		err = m.open(kernels, single)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -43,18 +43,31 @@ func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, err
 	return m, nil
 }
 
-// open opens the device as a model does, even if not all batches fit.
-func (m *lockstepModel) open(kernels string) (err error) {
-	o := &m.options
-	m.device, _, err = backends.All.Open(backends.Choice{
+// open opens the device as a model does, even if not all batches fit. single is as in
+// [backends.Choice].
+func (m *lockstepModel) open(kernels string, single bool) error {
+	o, program := &m.options, m.model.Program
+	_, err := backends.All.Use(context.Background(), backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: kernels, Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
+		Single: single || o.StreamWeights == realizar.StreamAlways,
+	}, func(a backends.Attempt) error {
+		m.device = a.Devices[0]
+		m.memory = memory.Planner{Program: program, Made: m.model.Spec.Context, Device: m.device, Backend: m.device, Host: backends.HostMemory(), Options: memory.Options{
+			Context: o.Context, Parallel: 1, Limit: o.Memory, Cache: m.cache(), Activations: m.activations(), Ample: a.Ample,
+		}}
+		if !m.device.Kind.Host {
+			p := &m.memory.Options
+			p.Limit, p.Pinned, p.HostCache = o.DeviceMemory.Of(m.device.Memory().Total), o.Memory, o.HostCache
+		}
+		if a.Ample {
+			if _, err := m.memory.Config(); err != nil {
+				return backends.TooFew(err)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", realizar.ErrDevice, err)
-	}
-	m.memory = memory.Planner{Device: m.device, Backend: m.device, Host: backends.HostMemory(), Options: memory.Options{Limit: o.Memory}}
-	if !m.device.Kind.Host {
-		m.memory.Options = memory.Options{Limit: o.DeviceMemory.Of(m.device.Memory().Total), Pinned: o.Memory, HostCache: o.HostCache}
 	}
 	return nil
 }

@@ -99,7 +99,11 @@ func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error
 	}
 	if b.reads == 0 || b.copies == 0 && copied.layers > 0 {
 		var err error
-		if b.reads, b.copies, err = memoryRates(b.app.ctx, &b.modelFlags, t.Device, copied.layers > 0); err != nil {
+		name := ""
+		if t.DeviceName != nil {
+			name = *t.DeviceName
+		}
+		if b.reads, b.copies, err = memoryRates(b.app.ctx, &b.modelFlags, t.Device, name, copied.layers > 0); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -94,6 +96,74 @@ func withAbacus(t *testing.T) *abacus {
 	t.Cleanup(func() { backends.All = all })
 	backends.All = backends.List{{Name: "abacus", Parallel: 64, Open: func(backends.Options) (backends.Backend, error) { return a, nil }}, backends.Processor}
 	return a
+}
+
+// A crowded abacus, or several together, has little memory.
+type crowded struct {
+	abacus
+	parts, free int64
+}
+
+func (c *crowded) Description() string { return fmt.Sprintf("%d x Abacus", c.parts) }
+func (c *crowded) Memory() plan.MemoryInfo {
+	return plan.MemoryInfo{Free: c.parts * c.free, Total: c.parts * c.free}
+}
+func (c *crowded) Bandwidth(context.Context) (float64, error) { return float64(c.parts), nil }
+
+// TestBenchOnSeveralDevices checks that batches run on the fewest devices that hold the model, and
+// that speeds are compared with those of the devices that ran the model.
+func TestBenchOnSeveralDevices(t *testing.T) {
+	all := backends.All
+	t.Cleanup(func() { backends.All = all })
+	free := int64(1 << 40)
+	backends.All = backends.List{{Name: "abacus", Parallel: 64, Several: 8, Count: func() int { return 4 }, Open: func(o backends.Options) (backends.Backend, error) {
+		return &crowded{abacus{Backend: cpu.New(1)}, 1 + int64(len(o.Others)), free}, nil
+	}}, backends.Processor}
+	for _, test := range []struct {
+		device, description string
+		reads               float64
+	}{{"auto", "1 x Abacus", 1}, {"auto", "2 x Abacus", 2}, {"abacus", "4 x Abacus", 4}, {"abacus:0,1,2", "3 x Abacus", 3}} {
+		reads, _, err := memoryRates(t.Context(), &modelFlags{Device: test.device}, "abacus", test.description, false)
+		if err != nil || reads != test.reads {
+			t.Errorf("%s on %s: %v, %v", test.device, test.description, reads, err)
+		}
+	}
+	model := modeltest.Llama(t, modeltest.Context(4096))
+	m, err := openLockstep(model, "", realizar.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, takes, err := m.memory.Least()
+	if err := errors.Join(err, m.close()); err != nil {
+		t.Fatal(err)
+	}
+	short := int64(takes.Weights+takes.States+takes.Scratch) * 3 / 4
+	for _, test := range []struct {
+		what   string
+		free   int64
+		device string
+		stream realizar.StreamWeights
+		single bool
+		want   string
+	}{
+		{"one has room", 1 << 40, "auto", realizar.StreamAuto, false, "abacus:0"},
+		{"several have", short, "auto", realizar.StreamAuto, false, "abacus:0,1"},
+		{"none have", 1 << 10, "abacus", realizar.StreamAuto, false, "abacus:0"},
+		{"one is wanted", short, "auto", realizar.StreamAuto, true, "abacus:0"},
+		{"weights are to stream", short, "auto", realizar.StreamAlways, false, "abacus:0"},
+	} {
+		free = test.free
+		m, err := openLockstep(model, "", realizar.Options{Device: test.device, StreamWeights: test.stream}, test.single)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.device.Selector(); got != test.want {
+			t.Errorf("%s: on %s, want %s", test.what, got, test.want)
+		}
+		if err := m.close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestBenchOnDevice checks that speeds are shares of the limits of the device that ran the model.

@@ -200,7 +200,7 @@ func TestLockstepStreams(t *testing.T) {
 	open := func(o realizar.Options) *lockstepModel {
 		t.Helper()
 		o.Device = "abacus"
-		m, err := openLockstep(model, "", o)
+		m, err := openLockstep(model, "", o, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
 	Context     int    `short:"c" default:"0" placeholder:"N" group:"model" common:"" help:"Most tokens of prompt and answer together. Default: what the model supports, or the largest power of two that fits in memory."`
-	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" common:"" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 number 1, cuda:0,1 both. auto is a GPU if it fits (weights may stream), else the CPU."`
+	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" common:"" help:"Where the model runs. cuda is as few NVIDIA GPUs as hold it, cuda:1 number 1, cuda:0,1 both. auto is cuda if it fits (or streams), else the CPU."`
 	Threads     int    `short:"t" default:"0" placeholder:"N" group:"model" common:"" help:"Compute threads. Default: one per available core."`
 	Activations string `default:"auto" enum:"auto,f32,f8" placeholder:"auto|f32|f8" group:"model" help:"Arithmetic. auto is the fastest that keeps the quality of the model, f32 is float32 throughout, f8 rounds to FP8 (GPUs of capability 9.0): long prompts are faster, decoding is slower."`
 	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Most running requests. Default: as many as the command sends; for serve 64 on a GPU, 16 on the CPU."`

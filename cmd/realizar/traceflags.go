@@ -104,7 +104,7 @@ func (t *tracing) end(a *app, c *runCommand, err error) error {
 	}
 	if a.ctx.Err() == nil {
 		var wrong error
-		if p.reads, _, wrong = memoryRates(a.ctx, &c.modelFlags, p.device, false); wrong != nil {
+		if p.reads, _, wrong = memoryRates(a.ctx, &c.modelFlags, p.device, p.deviceName, false); wrong != nil {
 			a.notef("the memory bandwidth cannot be measured: %s", message(wrong))
 		}
 	}

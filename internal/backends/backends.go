@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +50,10 @@ type Kind struct {
 	// Chunk and Gap are the defaults of [engine.Config]; 0 for the engine's own.
 	Chunk int
 	Gap   time.Duration
-	// Several says that devices of the kind can run a model together.
-	Several bool
+	// Several is the most devices of the kind that can run a model together; 0 is 1.
+	Several int
+	// Count returns how many devices of the kind there are, without opening one; nil: 1.
+	Count func() int
 	// Open opens a device. The error is [ErrAbsent] if the system shows no sign of such devices.
 	Open func(o Options) (Backend, error)
 }
@@ -66,23 +69,47 @@ type Options struct {
 	Kernels string
 }
 
-// A Device is an opened device.
+// A Device is an opened device, or several that run a model together.
 type Device struct {
 	Backend
-	Kind Kind
+	Kind    Kind
+	Numbers []int // of the devices of its kind
+}
+
+// Selector returns the name that selects d in [Choice]: "cpu", "cuda:0" or "cuda:0,1".
+func (d *Device) Selector() string {
+	if d.Kind.Host {
+		return d.Kind.Name
+	}
+	var words []string
+	for _, n := range d.Numbers {
+		words = append(words, strconv.Itoa(n))
+	}
+	return d.Kind.Name + ":" + strings.Join(words, ",")
 }
 
 // ErrAbsent reports that the system shows no sign of devices of a kind: it has no driver for them.
 // See [Absent].
 var ErrAbsent = errors.New("there is no such device")
 
+// ErrTooFew reports that a model has no room on the devices of an [Attempt], and may have on others.
+// See [TooFew].
+var ErrTooFew = errors.New("there is no room on so few devices")
+
 // Absent returns an error that wraps err and is also [ErrAbsent].
-func Absent(err error) error { return absent{err} }
+func Absent(err error) error { return also{err, ErrAbsent} }
 
-type absent struct{ error }
+// TooFew returns an error that wraps err and is also [ErrTooFew].
+func TooFew(err error) error { return also{err, ErrTooFew} }
 
-func (a absent) Unwrap() error      { return a.error }
-func (absent) Is(target error) bool { return target == ErrAbsent }
+// An also is an error that is also another one, with its own text.
+type also struct {
+	error
+	is error
+}
+
+func (a also) Unwrap() error        { return a.error }
+func (a also) Is(target error) bool { return target == a.is }
 
 // A List is the kinds of device, best first. The last one is the host's.
 type List []Kind
@@ -113,14 +140,18 @@ func (l List) Kind(name string) Kind {
 // A Choice says which devices may be opened.
 type Choice struct {
 	// Name is the name of a kind, with a number if there are several: "cuda:1", or with the numbers
-	// of those that run the model together: "cuda:0,1". If it leaves the choice open, the best device
-	// that can be opened is used, or the host's if Kernels is set.
+	// of those that run the model together: "cuda:0,1". Without numbers, the fewest devices that have
+	// room for the model are used. If it leaves the choice open, the best kind of which devices can be
+	// opened is used, or the host's if Kernels is set.
 	Name    string
 	Threads int    // as in [Options]
 	Kernels string // as in [Options]
 	// Replicas is how many copies of the model are wanted; 0 is 1. Each is on a device of its own. If
 	// Name numbers devices, each gets as many of them, in their order; otherwise the first ones.
 	Replicas int
+	// Single says that the model cannot run on several devices together, or that its weights are to
+	// stream: without numbers in Name, it is on one device.
+	Single bool
 	// Memory says that a device with its own memory is wanted, so that its absence needs a reason.
 	Memory bool
 }
@@ -142,19 +173,16 @@ func (l List) Host(c Choice) bool {
 	return err == nil && !c.Automatic() && kinds[0].Host
 }
 
-// find returns the kinds that c allows, and the numbers of the devices of each replica.
+// find returns the kinds that c allows, and the numbers of the devices of each replica; nil if c
+// leaves them open.
 func (l List) find(c Choice) (List, [][]int, error) {
-	first := make([][]int, c.replicas())
-	for i := range first {
-		first[i] = []int{i}
-	}
 	if c.Automatic() {
 		if l = l[:len(l):len(l)]; c.replicas() > 1 {
 			if l = l[:len(l)-1]; len(l) == 0 {
 				return nil, nil, replicasOfHost(c)
 			}
 		}
-		return l, first, nil
+		return l, nil, nil
 	}
 	if Automatic(c.Name) {
 		c.Name = l[len(l)-1].Name
@@ -171,7 +199,7 @@ func (l List) find(c Choice) (List, [][]int, error) {
 	case l[i].Host && c.replicas() > 1:
 		return nil, nil, replicasOfHost(c)
 	case !numbered:
-		return l[i : i+1], first, nil
+		return l[i : i+1], nil, nil
 	}
 	var numbers []int
 	for word := range strings.SplitSeq(number, ",") {
@@ -188,7 +216,7 @@ func (l List) find(c Choice) (List, [][]int, error) {
 	switch {
 	case len(numbers)%c.replicas() != 0:
 		return nil, nil, fmt.Errorf("device %q: %d devices for %d replicas; name as many for each", c.Name, len(numbers), c.replicas())
-	case each > 1 && !l[i].Several:
+	case each > 1 && l[i].Several < 2:
 		return nil, nil, fmt.Errorf("device %q: a model runs on one %s device; use one of them, such as %s:%d", c.Name, name, name, numbers[0])
 	}
 	return l[i : i+1], slices.Collect(slices.Chunk(numbers, each)), nil
@@ -199,22 +227,68 @@ func replicasOfHost(c Choice) error {
 	return fmt.Errorf("%d replicas need as many devices, and the processor is one: use a kind of device with several, or 1 replica with more answers at a time", c.Replicas)
 }
 
-// Open opens the best device that c allows. passed is as in [List.Use].
+// An Attempt is devices to run a model on: one for each replica.
+type Attempt struct {
+	Devices []*Device
+	// Ample says that the model needs ample room on the devices: its weights do not stream, and its
+	// context is not short. Otherwise [List.Use] tries others, if the error is [ErrTooFew].
+	Ample bool
+}
+
+// An attempt says which devices an [Attempt] opens.
+type attempt struct {
+	replicas [][]int // numbers of the devices of each replica
+	ample    bool
+}
+
+// together reports whether several devices run a model.
+func (a attempt) together() bool { return len(a.replicas[0]) > 1 }
+
+// attempts returns the attempts for c with devices of k, in their order. numbers are those of the
+// devices of each replica; if they are nil, one replica is tried on the first device, then on the
+// first two, and so on, always twice as many. If none has ample room, it is on the first device.
+func (k Kind) attempts(c Choice, numbers [][]int) (all []attempt) {
+	if numbers != nil {
+		return []attempt{{replicas: numbers}}
+	}
+	first := attempt{}
+	for i := range c.replicas() {
+		first.replicas = append(first.replicas, []int{i})
+	}
+	if c.replicas() == 1 && !c.Single && k.Count != nil {
+		var group []int
+		for i := range min(k.Count(), k.Several) {
+			group = append(group, i)
+			if n := len(group); n&(n-1) == 0 {
+				all = append(all, attempt{[][]int{slices.Clone(group)}, true})
+			}
+		}
+	}
+	if len(all) == 1 { // there is only the first device
+		all = nil
+	}
+	return append(all, first)
+}
+
+// Open opens the best device that c allows.
 func (l List) Open(c Choice) (d *Device, passed, err error) {
-	passed, err = l.Use(context.Background(), c, func(opened []*Device) error {
-		d = opened[0]
+	passed, err = l.Use(context.Background(), c, func(a Attempt) error {
+		d = a.Devices[0]
 		return nil
 	})
 	return d, passed, err
 }
 
-// Use opens the devices that c allows, best first, until use returns nil for one: one for each
-// replica. The caller closes those devices; Use closes the others. The error is that of the last
-// device, or of the device that was tried when ctx ended. passed says why a better device was
-// skipped, if c is automatic and the host's device is used: the error of a device of which the
-// system shows signs, or if c wants a device with its own memory, why there is none.
-func (l List) Use(ctx context.Context, c Choice, use func([]*Device) error) (passed, err error) {
-	kinds, replicas, err := l.find(c)
+// Use opens the devices that c allows, best first, until use returns nil for an attempt. The caller
+// closes the devices of that attempt; Use closes the others. The error is that of the last device,
+// or of the device that was tried when ctx ended. passed says why a better device was skipped, if c
+// is automatic and the host's device is used: the error of a device of which the system shows signs,
+// or if c wants a device with its own memory, why there is none.
+//
+// Several devices that run a model together are tried only if fewer have no room; that they cannot
+// run it is logged.
+func (l List) Use(ctx context.Context, c Choice, use func(Attempt) error) (passed, err error) {
+	kinds, numbers, err := l.find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +296,7 @@ func (l List) Use(ctx context.Context, c Choice, use func([]*Device) error) (pas
 		passed = fmt.Errorf("%w: this build supports only the processor", ErrAbsent)
 	}
 	for i, k := range kinds {
-		opened, err := k.openAll(c, replicas)
-		problem := err
-		if err == nil {
-			if err = use(opened); err != nil {
-				problem = fmt.Errorf("%s: %w", opened[0].Description(), err)
-				err = errors.Join(err, closeAll(opened))
-			}
-		}
+		problem, err := k.use(ctx, c, numbers, use)
 		switch {
 		case err == nil && k.Host:
 			return passed, nil
@@ -246,6 +313,40 @@ func (l List) Use(ctx context.Context, c Choice, use func([]*Device) error) (pas
 	return passed, nil
 }
 
+// use opens the devices of k for c until use returns nil for an attempt. problem is err with the
+// name of the device.
+func (k Kind) use(ctx context.Context, c Choice, numbers [][]int, use func(Attempt) error) (problem, err error) {
+	for all := k.attempts(c, numbers); len(all) > 0; {
+		a := all[0]
+		all = all[1:]
+		if problem, err = k.try(c, a, use); err == nil || ctx.Err() != nil {
+			return problem, err
+		}
+		switch {
+		case errors.Is(err, ErrTooFew):
+		case !a.together(): // more devices do not help
+			return problem, err
+		case len(all) > 0:
+			slog.Warn("several devices cannot run the model together; the first one runs it alone", slog.Any("error", problem))
+			all = all[len(all)-1:]
+		}
+	}
+	return problem, err
+}
+
+// try calls use with the opened devices of a, and closes them if it returns an error.
+func (k Kind) try(c Choice, a attempt, use func(Attempt) error) (problem, err error) {
+	opened, err := k.openAll(c, a.replicas)
+	if err != nil {
+		return err, err
+	}
+	if err = use(Attempt{opened, a.ample}); err == nil {
+		return nil, nil
+	}
+	problem = fmt.Errorf("%s: %w", opened[0].Description(), err)
+	return problem, errors.Join(err, closeAll(opened))
+}
+
 // openAll opens a device for each replica. They must be alike, so that answers have the same bits on
 // each.
 func (k Kind) openAll(c Choice, replicas [][]int) (all []*Device, err error) {
@@ -257,7 +358,7 @@ func (k Kind) openAll(c Choice, replicas [][]int) (all []*Device, err error) {
 			}
 			return nil, errors.Join(err, closeAll(all))
 		}
-		all = append(all, &Device{d, k})
+		all = append(all, &Device{d, k, numbers})
 		if first, own := all[0].Description(), d.Description(); own != first {
 			return nil, errors.Join(fmt.Errorf("replica 0 is on %s and replica %d on %s; name devices that are alike", first, i, own), closeAll(all))
 		}

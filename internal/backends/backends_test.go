@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -38,7 +39,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v, want %q", name, err, says)
 		}
 	}
-	several := all(Kind{Name: "abacus", Several: true, Open: opens})
+	several := all(Kind{Name: "abacus", Several: 8, Open: opens})
 	if err := several.Check(Choice{Name: "abacus:0,3"}); err != nil {
 		t.Error(err)
 	}
@@ -125,8 +126,8 @@ func TestUse(t *testing.T) {
 		{"no time", ended, Choice{}, "cpu", "a", false, small},
 	} {
 		tried, refused := "", []*numbered(nil)
-		passed, err := list.Use(test.ctx, test.choice, func(all []*Device) error {
-			d := all[0]
+		passed, err := list.Use(test.ctx, test.choice, func(a Attempt) error {
+			d := a.Devices[0]
 			if tried += d.Kind.Name; d.Kind.Name == test.fits {
 				return nil
 			}
@@ -155,6 +156,114 @@ func TestUse(t *testing.T) {
 		if got := list.Host(test.choice); got != test.host {
 			t.Errorf("%+v is the host's device: %v", test.choice, got)
 		}
+	}
+}
+
+// Without numbers, the fewest devices that have ample room are used, and else the first one alone.
+func TestUseFewest(t *testing.T) {
+	small, loose, odd := TooFew(errors.New("too few beads")), errors.New("a bead is loose"), errors.ErrUnsupported
+	counted := func(n int) func() int { return func() int { return n } }
+	for _, test := range []struct {
+		what    string
+		count   func() int
+		several int // devices that run a model together; 0: 8
+		choice  Choice
+		uses    map[string]error // by attempt; small if it is not there
+		broken  string           // devices that cannot be opened
+		tried   string           // attempts; "!": with ample room
+		chosen  string           // or "cpu"; "": none
+		err     error
+	}{
+		{what: "one has room", count: counted(8), uses: map[string]error{"a:0!": nil}, tried: "a:0!", chosen: "a:0"},
+		{what: "two have", count: counted(8), uses: map[string]error{"a:0,1!": nil}, tried: "a:0! a:0,1!", chosen: "a:0,1"},
+		{what: "two have, by name", count: counted(8), choice: Choice{Name: "a"}, uses: map[string]error{"a:0,1!": nil}, tried: "a:0! a:0,1!", chosen: "a:0,1"},
+		{what: "four have", count: counted(8), uses: map[string]error{"a:0,1,2,3!": nil}, tried: "a:0! a:0,1! a:0,1,2,3!", chosen: "a:0,1,2,3"},
+		{what: "eight have", count: counted(8), uses: map[string]error{"a:0,1,2,3,4,5,6,7!": nil}, tried: "a:0! a:0,1! a:0,1,2,3! a:0,1,2,3,4,5,6,7!", chosen: "a:0,1,2,3,4,5,6,7"},
+		{what: "none of seven have", count: counted(7), uses: map[string]error{"a:0": nil}, tried: "a:0! a:0,1! a:0,1,2,3! a:0", chosen: "a:0"},
+		{what: "none of sixteen have", count: counted(16), several: 4, uses: map[string]error{"a:0": nil}, tried: "a:0! a:0,1! a:0,1,2,3! a:0", chosen: "a:0"},
+		{what: "none can", count: counted(2), uses: map[string]error{"cpu": nil}, tried: "a:0! a:0,1! a:0 cpu", chosen: "cpu"},
+		{what: "none can, by name", count: counted(2), choice: Choice{Name: "a"}, tried: "a:0! a:0,1! a:0", err: small},
+		{what: "one device", count: counted(1), uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "no device", count: counted(0), uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "a number of devices that nobody knows", uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "each alone", count: counted(8), several: 1, uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "a single one is wanted", count: counted(8), choice: Choice{Single: true}, uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "by number", count: counted(8), choice: Choice{Name: "a:0"}, uses: map[string]error{"a:0": nil}, tried: "a:0", chosen: "a:0"},
+		{what: "by numbers", count: counted(8), choice: Choice{Name: "a:2,1", Single: true}, uses: map[string]error{"a:2,1": nil}, tried: "a:2,1", chosen: "a:2,1"},
+		{what: "by number, without room", count: counted(8), choice: Choice{Name: "a:0"}, tried: "a:0", err: small},
+		{what: "replicas", count: counted(8), choice: Choice{Replicas: 2}, uses: map[string]error{"a:0 a:1": nil}, tried: "a:0 a:1", chosen: "a:0 a:1"},
+		{what: "one cannot run it", count: counted(8), choice: Choice{Name: "a"}, uses: map[string]error{"a:0!": loose}, tried: "a:0!", err: loose},
+		{what: "two cannot run it", count: counted(8), uses: map[string]error{"a:0,1!": odd, "a:0": nil}, tried: "a:0! a:0,1! a:0", chosen: "a:0"},
+		{what: "two cannot be opened", count: counted(8), broken: "a:0,1", uses: map[string]error{"a:0": nil}, tried: "a:0! a:0", chosen: "a:0"},
+		{what: "none can be opened", count: counted(8), broken: "a:0", uses: map[string]error{"cpu": nil}, tried: "cpu", chosen: "cpu"},
+		{what: "two cannot run it, and one has no room", count: counted(2), choice: Choice{Name: "a"}, uses: map[string]error{"a:0,1!": odd}, tried: "a:0! a:0,1! a:0", err: small},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			test.several = cmp.Or(test.several, 8)
+			var opened []*numbered
+			list := all(Kind{Name: "a", Several: test.several, Count: test.count, Open: func(o Options) (Backend, error) {
+				if (&Device{Kind: Kind{Name: "a"}, Numbers: append([]int{o.Index}, o.Others...)}).Selector() == test.broken {
+					return nil, loose
+				}
+				n := &numbered{index: o.Index}
+				opened = append(opened, n)
+				return n, nil
+			}})
+			var tried []string
+			chosen := ""
+			passed, err := list.Use(t.Context(), test.choice, func(a Attempt) error {
+				var names []string
+				for _, d := range a.Devices {
+					names = append(names, d.Selector())
+				}
+				name := strings.Join(names, " ")
+				try := name
+				if a.Ample {
+					try += "!"
+				}
+				tried = append(tried, try)
+				err, ok := test.uses[try]
+				if !ok {
+					return small
+				}
+				if err == nil {
+					chosen = name
+				}
+				return err
+			})
+			if got := strings.Join(tried, " "); got != test.tried || chosen != test.chosen || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
+				t.Errorf("tried %q, want %q; on %q, want %q; error %v", got, test.tried, chosen, test.chosen, err)
+			}
+			if (passed != nil) != (chosen == "cpu") || passed != nil && errors.Is(passed, loose) != (test.broken != "") {
+				t.Errorf("passed over for %v", passed)
+			}
+			open := 0
+			for _, n := range opened {
+				if n.index >= 0 {
+					open++
+				}
+			}
+			if want := strings.Count(chosen, "a:"); open != want {
+				t.Errorf("%d devices are open, want %d", open, want)
+			}
+		})
+	}
+}
+
+// The devices are counted only when they are to be opened.
+func TestCount(t *testing.T) {
+	counts := 0
+	list := all(Kind{Name: "a", Several: 8, Open: opens, Count: func() int { counts++; return 2 }})
+	for _, c := range []Choice{{}, {Name: "a"}, {Name: "a:0,1"}} {
+		if err := list.Check(c); err != nil || list.Host(c) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if _, _, err := list.Open(Choice{Name: "cpu"}); err != nil || counts > 0 {
+		t.Errorf("devices are counted %d times for the processor: %v", counts, err)
+	}
+	if d, _, err := list.Open(Choice{}); err != nil || d.Selector() != "a:0" || counts != 1 {
+		t.Errorf("devices are counted %d times: %v", counts, err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (p *Planner) WithDraft(program *plan.Program, made int) error {
 	own.Program, own.Backend, own.Draft = program, p.Device, nil
 	own.Made = min(made, cmp.Or(p.Options.Context, p.Made))
 	o := &own.Options
-	o.Context, o.HostCache, o.Drafts, o.StreamAll, o.StreamNone = 0, 0, engine.Drafts{}, false, true
+	o.Context, o.HostCache, o.Drafts, o.StreamAll, o.StreamNone, o.Ample = 0, 0, engine.Drafts{}, false, true, false
 	o.Follows, o.Reserved = true, p.Options.Reserved
 	o.Gap = cmp.Or(p.Options.Gap, p.Device.Kind.Gap, engine.Gap) / gapPart
 	if program.MisfitHead(o.Cache) > 0 {

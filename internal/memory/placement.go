@@ -15,8 +15,10 @@ const enough = 4096
 
 // placements returns the ways to place the weights of the model for c, best first.
 func (p *Planner) placements(c engine.Config) ([]placement, error) {
-	all := []placement{{least: smallest}}
+	all, ample := []placement{{least: smallest}}, placement{least: enough, brim: true}
 	switch {
+	case p.Options.Ample:
+		return []placement{ample}, nil
 	case p.Device.Kind.Host || p.Options.StreamNone:
 		return all, nil
 	case p.Options.StreamAll:
@@ -32,7 +34,7 @@ func (p *Planner) placements(c engine.Config) ([]placement, error) {
 	if err != nil || fewest.Weights >= whole.Weights {
 		return all, err // streaming would save nothing
 	}
-	return []placement{{least: enough, brim: true}, {weights: 1, fill: true, least: smallest, brim: true}}, nil
+	return []placement{ample, {weights: 1, fill: true, least: smallest, brim: true}}, nil
 }
 
 // search returns c with a context and a placement that fit. If none fits, ok is false, and sized

@@ -39,6 +39,7 @@ type Options struct {
 
 	StreamAll  bool // stream all weights that can
 	StreamNone bool // stream no weights
+	Ample      bool // stream no weights, and allow no shorter context than weights would stream for
 
 	Drafts  engine.Drafts
 	Follows bool // as in [engine.Config]
