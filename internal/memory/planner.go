@@ -80,11 +80,12 @@ func (p *Planner) config() engine.Config {
 	}
 }
 
-// widen returns c with the chunk of the device's kind, halved until its scratch memory costs
-// neither context nor resident weights, and at most a sixteenth of the cache; or c itself.
+// widen returns c with the chunk of the device's kind, as often as there are devices, because each
+// has a part of the work for a token. It is halved until its scratch memory costs neither context nor
+// resident weights, and at most a sixteenth of the cache; or c stays as it is.
 func (p *Planner) widen(c engine.Config) engine.Config {
 	_, tokens := c.Holds(p.Program)
-	for chunk := p.Device.Kind.Chunk; chunk > leastChunk; chunk /= 2 {
+	for chunk := p.Device.Kind.Chunk * max(1, len(p.Device.Numbers)); chunk > leastChunk; chunk /= 2 {
 		wide := p.config()
 		wide.Chunk = chunk
 		wide, _, ok, err := p.search(wide)

@@ -50,3 +50,21 @@ func TestChunkIsHalved(t *testing.T) {
 		t.Errorf("chunks are %v", found)
 	}
 }
+
+// Devices that run a model together have the chunk of each.
+func TestChunkOfSeveral(t *testing.T) {
+	m := build(t, modeltest.Llama(t, modeltest.Context(4096), modeltest.HeadDim(32)))
+	backend, kind := cpu.New(1), backends.Processor
+	kind.Chunk = 512
+	for _, c := range []struct {
+		numbers []int
+		want    int
+	}{{nil, 512}, {[]int{1}, 512}, {[]int{0, 1}, 1024}, {[]int{0, 1, 2, 3}, 2048}} {
+		b := &roomy{cpu: backend, free: 8 << 30}
+		p := Planner{Program: m.Program, Made: 4096, Device: &backends.Device{Backend: b, Kind: kind, Numbers: c.numbers}, Backend: b, Host: backend.Memory(),
+			Options: Options{Parallel: 8, Cache: tensor.F16, Activations: cpu.Rounds}}
+		if got, err := p.Config(); err != nil || got.Chunk != c.want {
+			t.Errorf("devices %v: a chunk of %d, %v; want %d", c.numbers, got.Chunk, err, c.want)
+		}
+	}
+}
