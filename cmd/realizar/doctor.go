@@ -31,10 +31,11 @@ func (*doctorCommand) Help() string {
 	return `doctor looks for the driver of NVIDIA GPUs and for the GPUs that it reports, measures memory
 bandwidth, and compares what each GPU and each instruction set of the CPU computes with a slow and
 plain program: products with weights of several formats, and the answer of a small model with random
-weights.
+weights. Of two or more GPUs it measures how fast each writes the memory of the others, or says that
+it does not reach it.
 
 Each line is a check with its result: ok; failed, with the reason and a way out; or none if this
-machine lacks the device. The exit code is 1 if a check failed. A missing GPU is a failure only with
+machine lacks the device, or a GPU reaches no other one. The exit code is 1 if a check failed. A missing GPU is a failure only with
 --device cuda or --tune.
 
 With --tune, doctor measures products of weights with 1 to 2,048 rows on every GPU, by each kernel
@@ -179,21 +180,35 @@ func (d *doctor) gpus(name string) {
 		d.report("cuda", "devices", stateFailed, err.Error())
 		return
 	}
-	if !backends.Automatic(name) {
-		d.gpu(name)
-		return
+	names := []string{name}
+	if backends.Automatic(name) {
+		names = nil
+		for i := range devices {
+			names = append(names, fmt.Sprintf("cuda:%d", i))
+		}
 	}
-	for i := range devices {
-		d.gpu(fmt.Sprintf("cuda:%d", i))
+	var all []openGPU
+	for _, name := range names {
+		if device := d.gpu(name); device != nil {
+			all = append(all, openGPU{name, device})
+		}
+	}
+	if d.tune == nil {
+		d.peers(all)
+	}
+	for _, g := range all {
+		if err := g.Close(); err != nil {
+			d.report(g.name, "closing", stateFailed, err.Error())
+		}
 	}
 }
 
-// gpu checks one GPU.
-func (d *doctor) gpu(name string) {
+// gpu opens and checks one GPU. It returns nil if the GPU cannot be opened.
+func (d *doctor) gpu(name string) *backends.Device {
 	device, err := d.open(name)
 	if err != nil {
 		d.report(name, "device", stateFailed, err.Error())
-		return
+		return nil
 	}
 	text := fmt.Sprintf("%s, %s of memory", device.Description(), byteText(device.Memory().Total))
 	if described, ok := device.Backend.(interface{ Device() driver.Device }); ok {
@@ -211,9 +226,7 @@ func (d *doctor) gpu(name string) {
 		d.table(name, device)
 		d.arithmetic(name, device)
 	}
-	if err := device.Close(); err != nil {
-		d.report(name, "closing", stateFailed, err.Error())
-	}
+	return device
 }
 
 // processor checks every instruction set of the CPU, or the one that the environment selects.

@@ -147,6 +147,20 @@ func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
 // Link measures how fast pinned host memory is copied to the device, in bytes per second.
 func (b *Backend) Link(ctx context.Context) (float64, error) { return b.measure(ctx, measure.Link) }
 
+// Peer measures how fast the device writes the memory of another one, in bytes per second. The error
+// wraps [driver.ErrNoPeer] if the device does not reach that memory.
+func (b *Backend) Peer(ctx context.Context, peer plan.Backend) (float64, error) {
+	to, ok := peer.(*Backend)
+	if !ok {
+		return 0, fmt.Errorf("cuda: %w: %s is not one GPU", driver.ErrNoPeer, peer.Name())
+	}
+	rate, err := measure.Peer(ctx, b.GPU, to.GPU)
+	if err != nil {
+		return 0, fmt.Errorf("cuda: %w", err)
+	}
+	return rate, nil
+}
+
 func (b *Backend) measure(ctx context.Context, rate func(context.Context, *device.GPU) (float64, error)) (r float64, err error) {
 	err = b.Main.Do(func() error {
 		r, err = rate(ctx, b.GPU)

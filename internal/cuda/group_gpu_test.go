@@ -180,3 +180,26 @@ func TestTwoGPUsFault(t *testing.T) {
 		}
 	}
 }
+
+// Two GPUs write each other's memory, or neither does.
+func TestTwoGPUsReach(t *testing.T) {
+	g, err := OpenGroup(Options{}, []int{0, 1})
+	if err != nil {
+		t.Skipf("there are no two GPUs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, b := range g.all {
+		rate, err := b.Peer(t.Context(), g.all[1-i])
+		switch {
+		case g.apart && !errors.Is(err, driver.ErrNoPeer):
+			t.Errorf("GPU %d of two that are apart: %g bytes a second, %v", i, rate, err)
+		case !g.apart && (err != nil || rate < 1e9):
+			t.Errorf("GPU %d: %g bytes a second, %v", i, rate, err)
+		}
+		t.Logf("GPU %d writes the memory of the other one at %.1f GB/s", i, rate/1e9)
+	}
+}

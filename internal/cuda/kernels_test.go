@@ -348,7 +348,7 @@ func TestKernels(t *testing.T) {
 				for _, m := range entry.FindAllSubmatch(text, -1) {
 					name := string(m[1])
 					found++
-					if name == "all_gather" || family == "experts" && name == "gather" && !b.Hopper() {
+					if family == "gather" || family == "reduce" || family == "experts" && name == "gather" && !b.Hopper() {
 						continue // of devices of a group, see TestGroupBits; and for wide products
 					}
 					if b.Modules[family] == nil || b.Modules[family].Functions[name] == nil {

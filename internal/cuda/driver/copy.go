@@ -24,7 +24,8 @@ func (c *Context) CopyToHost(dst []byte, src DevicePtr) error {
 	return c.do(fnMemcpyDtoH, c.hold(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)))
 }
 
-// CopyOnDevice copies within device memory. The ranges must not overlap.
+// CopyOnDevice copies within device memory, or between it and the memory of a device to which
+// [Context.Connect] connects this one. The ranges must not overlap.
 func (c *Context) CopyOnDevice(dst, src DevicePtr, bytes int) error {
 	if bytes <= 0 {
 		return c.sizeError(fnMemcpyDtoD, bytes)
@@ -94,7 +95,7 @@ func (s *Stream) CopyToHost(dst []byte, src DevicePtr) error {
 	return s.do(fnMemcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)), s.handle)
 }
 
-// CopyOnDevice copies within device memory. The ranges must not overlap.
+// CopyOnDevice is as [Context.CopyOnDevice].
 func (s *Stream) CopyOnDevice(dst, src DevicePtr, bytes int) error {
 	if bytes <= 0 {
 		return s.c.sizeError(fnMemcpyDtoDAsync, bytes)

@@ -1,5 +1,5 @@
 // Package measure measures a GPU and its steps: timers between launches, the cost of a timer, the
-// bandwidth of memory and of the link to the host.
+// bandwidth of memory and of the links to the host and to other devices.
 package measure
 
 import (

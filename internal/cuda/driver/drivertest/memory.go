@@ -77,6 +77,16 @@ func (m *deviceMemory) at(p uint64, n int) []byte {
 	return nil
 }
 
+// owner returns the device of the block at p.
+func (m *deviceMemory) owner(p uint64) (device int, ok bool) {
+	for _, b := range m.blocks {
+		if p >= b.start && p-b.start < uint64(len(b.data)) {
+			return b.device, true
+		}
+	}
+	return 0, false
+}
+
 // hostMemory returns n bytes of pinned memory.
 func (f *Fake) hostMemory(n int) []byte {
 	if f.memory.arena == nil {
@@ -100,6 +110,17 @@ func (f *Fake) copyBytes(to, from func() []byte) func() driver.Code {
 
 func (f *Fake) onDevice(p uint64, n int) func() []byte {
 	return func() []byte { return f.memory.at(p, n) }
+}
+
+// reached returns n bytes of a block that a device reaches. The real driver copies to and from devices
+// that this one does not reach, through host memory.
+func (f *Fake) reached(device int, p uint64, n int) func() []byte {
+	return func() []byte {
+		if at, ok := f.memory.owner(p); !ok || at != device && !f.reach[[2]int{device, at}] {
+			return nil
+		}
+		return f.memory.at(p, n)
+	}
 }
 
 func onHost(p *byte, n int) func() []byte {
@@ -176,37 +197,39 @@ func (s *slot) addMemory() {
 	})
 
 	// now performs work that cannot be captured, and later the work of a stream.
-	now := func(name string, work func(f *Fake) func() driver.Code) uintptr {
-		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
+	now := func(name string, work func(f *Fake, device int) func() driver.Code) uintptr {
+		return s.callInContext(name, func(f *Fake, device int) driver.Code {
 			if code := f.notCapturing(); code != driver.Success {
 				return code
 			}
-			return work(f)()
+			return work(f, device)()
 		})
 	}
-	later := func(name string, stream uintptr, work func(f *Fake) func() driver.Code) uintptr {
-		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
-			run := work(f)
+	later := func(name string, stream uintptr, work func(f *Fake, device int) func() driver.Code) uintptr {
+		return s.callInContext(name, func(f *Fake, device int) driver.Code {
+			run := work(f, device)
 			return f.enqueue(stream, func(bool) driver.Code { return run() })
 		})
 	}
 	s.add("cuMemcpyHtoD_v2", func(dst uint64, src *byte, n int) uintptr {
-		return now("cuMemcpyHtoD", func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), onHost(src, n)) })
+		return now("cuMemcpyHtoD", func(f *Fake, _ int) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), onHost(src, n)) })
 	})
 	s.add("cuMemcpyDtoH_v2", func(dst *byte, src uint64, n int) uintptr {
-		return now("cuMemcpyDtoH", func(f *Fake) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
+		return now("cuMemcpyDtoH", func(f *Fake, _ int) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
 	})
 	s.add("cuMemcpyDtoD_v2", func(dst, src uint64, n int) uintptr {
-		return now("cuMemcpyDtoD", func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), f.onDevice(src, n)) })
+		return now("cuMemcpyDtoD", func(f *Fake, device int) func() driver.Code {
+			return f.copyBytes(f.reached(device, dst, n), f.reached(device, src, n))
+		})
 	})
 	s.add("cuMemsetD8_v2", func(dst uint64, v uint8, n int) uintptr {
-		return now("cuMemsetD8", func(f *Fake) func() driver.Code { return f.fill(dst, n, []byte{v}) })
+		return now("cuMemsetD8", func(f *Fake, _ int) func() driver.Code { return f.fill(dst, n, []byte{v}) })
 	})
 	s.add("cuMemsetD32_v2", func(dst uint64, v uint32, n int) uintptr {
-		return now("cuMemsetD32", func(f *Fake) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
+		return now("cuMemsetD32", func(f *Fake, _ int) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
 	})
 	s.add("cuMemcpyHtoDAsync_v2", func(dst uint64, src *byte, n int, stream uintptr) uintptr {
-		return later("cuMemcpyHtoDAsync", stream, func(f *Fake) func() driver.Code {
+		return later("cuMemcpyHtoDAsync", stream, func(f *Fake, _ int) func() driver.Code {
 			run := f.copyBytes(f.onDevice(dst, n), onHost(src, n))
 			return func() driver.Code {
 				f.work = append(f.work, Work{Stream: f.working, To: dst, From: src, Bytes: n})
@@ -215,15 +238,17 @@ func (s *slot) addMemory() {
 		})
 	})
 	s.add("cuMemcpyDtoHAsync_v2", func(dst *byte, src uint64, n int, stream uintptr) uintptr {
-		return later("cuMemcpyDtoHAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
+		return later("cuMemcpyDtoHAsync", stream, func(f *Fake, _ int) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
 	})
 	s.add("cuMemcpyDtoDAsync_v2", func(dst, src uint64, n int, stream uintptr) uintptr {
-		return later("cuMemcpyDtoDAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), f.onDevice(src, n)) })
+		return later("cuMemcpyDtoDAsync", stream, func(f *Fake, device int) func() driver.Code {
+			return f.copyBytes(f.reached(device, dst, n), f.reached(device, src, n))
+		})
 	})
 	s.add("cuMemsetD8Async", func(dst uint64, v uint8, n int, stream uintptr) uintptr {
-		return later("cuMemsetD8Async", stream, func(f *Fake) func() driver.Code { return f.fill(dst, n, []byte{v}) })
+		return later("cuMemsetD8Async", stream, func(f *Fake, _ int) func() driver.Code { return f.fill(dst, n, []byte{v}) })
 	})
 	s.add("cuMemsetD32Async", func(dst uint64, v uint32, n int, stream uintptr) uintptr {
-		return later("cuMemsetD32Async", stream, func(f *Fake) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
+		return later("cuMemsetD32Async", stream, func(f *Fake, _ int) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
 	})
 }
