@@ -57,7 +57,8 @@ type StateMemory struct {
 
 // Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
 // Memory, DeviceMemory, StreamWeights, Activations, Cache, HostCache, Speculative, Draft and Replicas; a
-// Parallel of 0 is 1 here. With replicas the result is what the first of them takes.
+// Parallel of 0 is 1 here. With replicas the result is what the first of them takes, see
+// [Description.Replicas].
 //
 // On the CPU a Context of 0 is the context that the model was trained for. If one answer does not
 // fit, the result is what it would take. On a GPU the result is what [Open] would take. If the
@@ -65,18 +66,43 @@ type StateMemory struct {
 // CPU, it plans for the CPU and sets DeviceProblem. It returns an error if the model cannot be run
 // with o.
 func (d *Description) Memory(o Options) (*Memory, error) {
-	var m *Memory
-	problem, err := d.plan(context.Background(), o, func(p *memory.Planner) (err error) {
-		m, err = d.memory(p)
-		return err
+	all, err := d.Replicas(o)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Replicas plans the memory that each of o.Replicas copies of the model takes, as [Description.Memory]
+// does for one. Each has its own part of o.Memory and o.HostCache, and all have the longest context
+// for which each has room.
+func (d *Description) Replicas(o Options) ([]*Memory, error) {
+	var copies []*Memory
+	problem, err := d.planAll(context.Background(), o, func(all []replica) error {
+		if len(all) > 1 {
+			if _, err := sizesOf(all); err != nil {
+				return err
+			}
+		}
+		copies = nil
+		for i := range all {
+			m, err := d.memory(all[i].Planner)
+			if err != nil {
+				return replicaError(all, i, err)
+			}
+			copies = append(copies, m)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if problem != nil {
-		m.DeviceProblem = problem.Error()
+		for _, m := range copies {
+			m.DeviceProblem = problem.Error()
+		}
 	}
-	return m, nil
+	return copies, nil
 }
 
 // LeastMemory is the least memory that a model needs, in bytes.
@@ -113,10 +139,15 @@ func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error
 	return l, nil
 }
 
-// plan calls do with a planner of the model's memory, of its first replica, on each device that o allows, until do returns
-// nil. A Parallel of 0 is 1. passed says why the preferred device was skipped: see
-// [backends.List.Use].
+// plan is planAll for the first replica.
 func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Planner) error) (passed, err error) {
+	return d.planAll(ctx, o, func(all []replica) error { return do(all[0].Planner) })
+}
+
+// planAll calls do with planners of the memory of the model's replicas, on each device that o allows,
+// until do returns nil. A Parallel of 0 is 1. passed says why the preferred device was skipped: see
+// [backends.List.Use].
+func (d *Description) planAll(ctx context.Context, o Options, do func([]replica) error) (passed, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -134,7 +165,7 @@ func (d *Description) plan(ctx context.Context, o Options, do func(*memory.Plann
 	}
 	var closed error
 	passed, err = o.use(ctx, program, d.Dimensions.Context, second, func(all []replica) error {
-		err := do(all[0].Planner)
+		err := do(all)
 		if err == nil {
 			for i := range all {
 				closed = errors.Join(closed, all[i].Device.Close())
@@ -227,13 +258,14 @@ func (d *Description) Kernels(o Options) (kernels []string, err error) {
 // nothing if the device computes in host memory.
 func (d *Description) onDevice(ctx context.Context, o Options, do func(device *backends.Device, l plan.Limits) error) error {
 	var failed error
-	_, err := d.plan(ctx, o, func(p *memory.Planner) error {
-		if p.Device.Kind.Host {
+	_, err := d.planAll(ctx, o, func(all []replica) error {
+		first := all[0]
+		if first.Device.Kind.Host {
 			return nil
 		}
-		c, err := p.Config()
+		sizes, err := sizesOf(all)
 		if err == nil {
-			failed = do(p.Device, c.Limits(p.Program))
+			failed = do(first.Device, sizes[0].Limits(first.Program))
 		}
 		return err
 	})

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/backends/backendstest"
 	"github.com/realizar/realizar/internal/cpu"
@@ -22,6 +24,7 @@ import (
 type row struct {
 	mu      sync.Mutex
 	devices map[int]*bead
+	free    map[int]int64 // bytes of a device that has not roomy8G
 }
 
 // A bead is a device of a row.
@@ -56,7 +59,11 @@ func rowOf(t *testing.T, names ...string) *row {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.devices[o.Index] = &bead{abacus: abacus{Backend: cpu.New(1), free: roomy8G}, name: names[o.Index]}
+		free, little := r.free[o.Index]
+		if !little {
+			free = roomy8G
+		}
+		r.devices[o.Index] = &bead{abacus: abacus{Backend: cpu.New(1), free: free}, name: names[o.Index]}
 		return r.devices[o.Index], nil
 	}}, backends.Processor}
 	return r
@@ -356,6 +363,113 @@ func TestReplicasKeepAndTransfer(t *testing.T) {
 	for _, m := range []*Model{again, other} {
 		if err := m.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The memory that is planned for replicas is what they take when the model is opened: each has the
+// Parallel and the DeviceMemory of the options and its part of HostCache, and all have the context
+// for which the least device has room.
+func TestReplicasMemory(t *testing.T) {
+	const mib = 1 << 20
+	path := modeltest.Llama(t, modeltest.Context(8192))
+	d, err := Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		free     map[int]int64
+		options  Options
+		contexts int // of all replicas
+		alike    bool
+	}{
+		"alike":          {nil, Options{Parallel: 3}, 8192, true},
+		"one is smaller": {map[int]int64{1: 4 * mib}, Options{Parallel: 3}, 4096, false},
+		"a context":      {map[int]int64{0: 4 * mib}, Options{Parallel: 4, Context: 3000}, 3000, false},
+		"limits":         {nil, Options{Parallel: 2, DeviceMemory: MemoryLimit{Bytes: 3 * mib}, Memory: 32 * mib, HostCache: 9 * mib}, 4096, true},
+		"a share":        {map[int]int64{1: 6 * mib}, Options{Parallel: 2, DeviceMemory: MemoryLimit{Fraction: 0.5}}, 4096, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rowOf(t, "bead", "bead", "bead")
+			r.free = test.free
+			o := test.options
+			o.Device, o.Replicas = "abacus", 3
+			planned, err := d.Replicas(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range planned {
+				if r.devices[i].closed != 1 {
+					t.Errorf("device %d is open", i)
+				}
+			}
+			first, err := d.Memory(o)
+			if diff := cmp.Diff(planned[0], first); err != nil || diff != "" {
+				t.Errorf("the first replica: %v (-Replicas +Memory)\n%s", err, diff)
+			}
+			m, err := Open(t.Context(), path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close() //nolint:errcheck // nothing runs
+			if len(planned) != m.Replicas() || m.Context() != test.contexts || m.Parallel() != len(planned)*o.Parallel {
+				t.Errorf("%d replicas planned and %d opened, with a context of %d and %d answers at a time", len(planned), m.Replicas(), m.Context(), m.Parallel())
+			}
+			for i, p := range planned {
+				l := &r.devices[i].limits
+				states, err := l.StateBytes(d.program.Program)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Context != m.Context() || p.Parallel != o.Parallel || len(p.States) != 1 || p.States[0].Bytes != int64(states) || p.Host != o.HostCache/3 {
+					t.Errorf("replica %d: %+v, opened with a context of %d and %d bytes of states", i, p, m.Context(), states)
+				}
+				if limit := o.DeviceMemory.Of(p.Free); limit > 0 && (p.Limit != limit || p.Total > limit) {
+					t.Errorf("replica %d: %d bytes of %d, want a limit of %d", i, p.Total, p.Limit, limit)
+				}
+				if alike := p.Total == planned[0].Total; test.alike && !alike {
+					t.Errorf("replica %d takes %d bytes, the first one %d", i, p.Total, planned[0].Total)
+				}
+			}
+			if !test.alike && planned[0].Total == planned[1].Total {
+				t.Errorf("replicas on unlike devices take %d bytes each", planned[0].Total)
+			}
+		})
+	}
+}
+
+// What Open refuses of replicas, and what does not fit, Replicas refuses with the same error.
+func TestReplicasMemoryRefused(t *testing.T) {
+	r := rowOf(t, "bead", "bead", "pebble")
+	r.free = map[int]int64{1: 100 << 10}
+	path := modeltest.Llama(t)
+	d, err := Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		options Options
+		says    string
+	}{
+		"the processor":       {Options{Device: "cpu", Replicas: 2}, "the processor is one"},
+		"too few":             {Options{Device: "abacus:0,7", Replicas: 2}, "replica 1 of 2: device 7 of 3"},
+		"unlike":              {Options{Device: "abacus:0,2", Replicas: 2}, "replica 0 is on bead and replica 1 on pebble"},
+		"streaming":           {Options{Replicas: 2, StreamWeights: StreamAlways}, "--stream-weights"},
+		"no room":             {Options{Device: "abacus", Replicas: 2}, "replica 1 of 2: "},
+		"no host room":        {Options{Device: "abacus:0", Memory: 1 << 20, HostCache: 3 << 20}, "may be taken"},
+		"no part of the host": {Options{Device: "abacus", Replicas: 2, Memory: 1 << 20, HostCache: 3 << 20}, "replica 0 of 2: not enough memory: the cache needs 1.5 MiB of host memory, 512.0 KiB may be taken"},
+	} {
+		_, err := d.Replicas(test.options)
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+			continue
+		}
+		m, same := Open(t.Context(), path, test.options)
+		if same == nil {
+			_ = m.Close()
+		}
+		if same == nil || same.Error() != err.Error() {
+			t.Errorf("%s: planned: %v\nopened: %v", name, err, same)
 		}
 	}
 }

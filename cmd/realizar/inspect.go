@@ -24,6 +24,7 @@ type inspectCommand struct {
 	Activations string `default:"auto" enum:"auto,f32,f8" placeholder:"auto|f32|f8" help:"Arithmetic to plan memory for."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" common:"" help:"Device to plan memory for: cuda is an NVIDIA GPU, cuda:1 the GPU with number 1. auto is the device that run chooses."`
 	Devices     int    `default:"1" placeholder:"N" help:"Show what each of N devices would hold if they ran the model together, each with a part of it. Default: ${default}."`
+	Replicas    int    `default:"1" placeholder:"N" help:"Show what N copies of the model take, each on one GPU, or on an equal share of those that --device numbers, as serve --replicas runs them. Default: ${default}."`
 	Tensors     bool   `common:"" help:"List the tensors."`
 	Metadata    bool   `common:"" help:"List the metadata of a GGUF file, or config.json."`
 	Plan        bool   `common:"" help:"Show the program that runs the model, and on a GPU its kernels."`
@@ -52,6 +53,11 @@ one request is shown.
 its rows of the weights, and the states of its heads for one request of the context. Run it so with
 --device cuda:0,1.
 
+--replicas N shows what each of N copies takes of its GPU, and all of them together, as serve
+--replicas N runs them: --parallel, --context and --gpu-memory are those of each copy, and --memory
+and --kv-host are divided among the copies. All have the longest context for which each GPU has
+room. serve runs 64 requests at a time on a GPU unless --parallel says otherwise.
+
 Examples:
 
     realizar inspect model.gguf
@@ -59,6 +65,7 @@ Examples:
     realizar inspect ./Qwen3-0.6B --tensors --metadata
     realizar inspect model.gguf --plan --device cuda
     realizar inspect model.gguf --device cuda --gpu-memory 8GiB
+    realizar inspect model.gguf --device cuda --replicas 2 --parallel 64
     realizar inspect model.gguf --json | jq .dtypes`
 }
 
@@ -72,6 +79,9 @@ func (c *inspectCommand) Validate() error {
 	}
 	if c.Devices < 1 || c.Devices > realizar.MaxParts {
 		return fmt.Errorf("--devices=%d: want 1 to %d", c.Devices, realizar.MaxParts)
+	}
+	if c.Replicas < 1 || c.Replicas > realizar.MaxReplicas {
+		return fmt.Errorf("--replicas=%d: want 1 to %d", c.Replicas, realizar.MaxReplicas)
 	}
 	if err := c.validSpeculative(); err != nil {
 		return err
@@ -122,7 +132,8 @@ func (c *inspectCommand) Run(a *app) error {
 
 // A plannedModel is a plan for running a model.
 type plannedModel struct {
-	memory   *realizar.Memory      // nil if the model cannot run
+	memory   *realizar.Memory      // of the first copy; nil if the model cannot run
+	copies   []*realizar.Memory    // nil unless --replicas asks for several
 	expected *realizar.Expectation // nil if it was not requested
 	parts    []realizar.PartMemory // nil unless --devices asks for several
 	kernels  []string
@@ -135,14 +146,18 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 	if err != nil {
 		return p, err
 	}
-	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels}
+	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels, Replicas: c.Replicas}
 	c.apply(&o)
 	c.setSpeculative(&o)
 	if err := a.findDraft(&o); err != nil {
 		return p, err
 	}
-	if p.memory, err = d.Memory(o); err != nil {
+	copies, err := d.Replicas(o)
+	if err != nil {
 		return p, err
+	}
+	if p.memory = copies[0]; len(copies) > 1 {
+		p.copies = copies
 	}
 	if p.memory.DeviceProblem != "" {
 		a.noteDevice(errors.New(p.memory.DeviceProblem))
@@ -176,9 +191,10 @@ func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, p *plan
 		Metadata []jsonEntry                  `json:"metadata,omitempty"`
 		Plan     string                       `json:"plan,omitempty"`
 		Parts    []realizar.PartMemory        `json:"divided,omitempty"`
+		Replicas *replicasMemory              `json:"replicas,omitempty"`
 		Kernels  []string                     `json:"kernels,omitempty"`
 		Sampling *jsonSampling                `json:"sampling,omitempty"`
-	}{Description: d, Memory: p.memory, Expected: p.expected, Parts: p.parts, Kernels: p.kernels}
+	}{Description: d, Memory: p.memory, Expected: p.expected, Parts: p.parts, Replicas: newReplicasMemory(p.copies), Kernels: p.kernels}
 	if s := d.Sampling; s != nil {
 		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.Typical, s.TopP, s.MinP, s.RepetitionPenalty}
 	}
@@ -279,7 +295,7 @@ func summary(d *realizar.Description, p *plannedModel) string {
 	if p.memory == nil {
 		return t.text()
 	}
-	return t.text() + memoryText(p.memory, d.Dimensions.Layers) + dividedText(p.parts) + expectedText(p.expected, p.memory.Streaming)
+	return t.text() + memoryText(p.memory, d.Dimensions.Layers, max(1, len(p.copies))) + replicasText(newReplicasMemory(p.copies)) + dividedText(p.parts) + expectedText(p.expected, p.memory.Streaming)
 }
 
 // oneLine returns s as one printable line.

@@ -12,8 +12,9 @@ import (
 )
 
 // memoryText returns the part of a description about memory: the parts of the total, and what is
-// needed in addition. layers is the model's number of layers.
-func memoryText(m *realizar.Memory, layers int) string {
+// needed in addition. layers is the model's number of layers, and m the memory of the first of
+// several copies.
+func memoryText(m *realizar.Memory, layers, copies int) string {
 	t := newTable()
 	s := m.Streaming
 	switch {
@@ -65,7 +66,11 @@ func memoryText(m *realizar.Memory, layers int) string {
 	if m.Parallel > 1 {
 		answers = fmt.Sprintf("%d answers", m.Parallel)
 	}
-	return fmt.Sprintf("\nMemory for %s of %d tokens\n\n", answers, m.Context) + t.text(1) + poolText(m)
+	of := ""
+	if copies > 1 {
+		of = fmt.Sprintf(" of the first of %d copies", copies)
+	}
+	return fmt.Sprintf("\nMemory%s for %s of %d tokens\n\n", of, answers, m.Context) + t.text(1) + poolText(m)
 }
 
 // residentText says which weights stay on the device. layers is the model's number of layers.
@@ -138,6 +143,79 @@ func expectedText(e *realizar.Expectation, s *realizar.Streaming) string {
 	}
 	t.row("step", fmt.Sprintf("%.3f ms", 1e3*e.Step), "at least")
 	return fmt.Sprintf("\nOne answer is expected to come at %.4g tokens a second at most\n\n", e.Rate) + t.text(1)
+}
+
+// A replicasMemory is what the copies of a model take, as --json writes it. All fields but Copies are
+// sums.
+type replicasMemory struct {
+	Parallel  int                `json:"parallel"`
+	Total     int64              `json:"total"`
+	Host      int64              `json:"host_cache,omitempty"`
+	Sequences int                `json:"sequences"`
+	Tokens    int                `json:"tokens"`
+	Copies    []*realizar.Memory `json:"copies"`
+}
+
+// newReplicasMemory returns nil if there are no copies.
+func newReplicasMemory(copies []*realizar.Memory) *replicasMemory {
+	if len(copies) == 0 {
+		return nil
+	}
+	all := &replicasMemory{Copies: copies}
+	for _, m := range copies {
+		all.Parallel += m.Parallel
+		all.Total += m.Total
+		all.Host += m.Host
+		all.Sequences += m.Sequences
+		all.Tokens += m.Tokens
+	}
+	return all
+}
+
+// replicasText says what each copy of the model takes of its device, one row for neighbors that take
+// the same, and what all take together.
+func replicasText(all *replicasMemory) string {
+	if all == nil {
+		return ""
+	}
+	t := newTable()
+	for i := 0; i < len(all.Copies); {
+		name, total, text := fmt.Sprintf("copy %d", i), byteText(all.Copies[i].Total), copyText(all.Copies[i])
+		end := i + 1
+		for end < len(all.Copies) && byteText(all.Copies[end].Total) == total && copyText(all.Copies[end]) == text {
+			end++
+		}
+		if end > i+1 {
+			name, text = fmt.Sprintf("copies %d-%d", i, end-1), "each: "+text
+		}
+		t.row(name, total, text)
+		i = end
+	}
+	text := fmt.Sprintf("up to %d answers at a time", all.Parallel)
+	if all.Sequences > 0 {
+		text += fmt.Sprintf("; the caches hold %d sequences of %d tokens, or %d tokens in all", all.Sequences, all.Copies[0].Context, all.Tokens)
+	}
+	t.row("all", byteText(all.Total), text)
+	if all.Host > 0 {
+		t.row("host", byteText(all.Host), fmt.Sprintf("for what the caches have no room for, %s for each", byteText(all.Copies[0].Host)))
+	}
+	return fmt.Sprintf("\nMemory of the %d copies\n\n", len(all.Copies)) + t.text(1)
+}
+
+// copyText lists the parts of the memory that a copy takes, and what is free on its device.
+func copyText(m *realizar.Memory) string {
+	var states int64
+	for _, s := range m.States {
+		states += s.Bytes
+	}
+	text := fmt.Sprintf("weights %s, keys, values and states %s, scratch %s", byteText(m.Resident), byteText(states), byteText(m.Scratch))
+	if m.Draft > 0 {
+		text += ", draft model " + byteText(m.Draft)
+	}
+	if m.Free > 0 {
+		text += fmt.Sprintf("; %s are free", byteText(m.Free))
+	}
+	return text
 }
 
 // dividedText says what each device holds of a model that is divided.

@@ -92,7 +92,7 @@ step     48.810 ms  at least
 `,
 		},
 	} {
-		if diff := cmp.Diff(test.want, memoryText(memory(test.s), 32)+expectedText(test.expected, test.s)); diff != "" {
+		if diff := cmp.Diff(test.want, memoryText(memory(test.s), 32, 1)+expectedText(test.expected, test.s)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
 	}
@@ -103,12 +103,124 @@ keys and values  512.0 MiB  32 layers, 4096 tokens, F16
 states           300.0 MiB  24 layers, 14 slots, 6 of them for checkpoints
 keys and values    9.0 MiB  24 layers, chunks of 64 tokens, F16
 `
-	if got := memoryText(m, 32); !strings.Contains(got, want) {
+	if got := memoryText(m, 32, 1); !strings.Contains(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	both := &realizar.Streaming{Layers: []realizar.LayerRange{{First: 0, Last: 1}}, Streamed: 3 * mib, Staged: mib}
 	if got, want := streamedText(both), "copied in every step, 2.0 MiB from pinned memory and 1.0 MiB staged from the file: layers 0-1"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestReplicasText checks that copies that take the same have one row, and that sums are of all.
+func TestReplicasText(t *testing.T) {
+	const mib, gib = 1 << 20, 1 << 30
+	of := func(tokens int, states, free int64) *realizar.Memory {
+		return &realizar.Memory{
+			Context: 4096, Parallel: 64, Weights: 9 * gib, Resident: 5 * gib, Scratch: 512 * mib, Total: 5*gib + 512*mib + states, Free: free, Device: "cuda",
+			States: []realizar.StateMemory{{Kind: "kv", Bytes: states / 4}, {Kind: "sequence", Bytes: states - states/4}}, Sequences: tokens / 4096, Tokens: tokens,
+		}
+	}
+	with := func(m *realizar.Memory, change func(m *realizar.Memory)) *realizar.Memory {
+		change(m)
+		return m
+	}
+	draft := func(m *realizar.Memory) { m.Draft, m.Host, m.Total = gib, 2*gib, m.Total+gib }
+	plain := func(m *realizar.Memory) { m.Sequences, m.Tokens, m.Free = 0, 0, 0 }
+	for _, test := range []struct {
+		name   string
+		copies []*realizar.Memory
+		want   string
+	}{
+		{name: "one"},
+		{name: "alike", copies: []*realizar.Memory{of(8192, gib, 130*gib), of(8192, gib, 130*gib)}, want: `
+Memory of the 2 copies
+
+copies 0-1   6.5 GiB  each: weights 5.0 GiB, keys, values and states 1.0 GiB, scratch 512.0 MiB; 130.0 GiB are free
+all         13.0 GiB  up to 128 answers at a time; the caches hold 4 sequences of 4096 tokens, or 16384 tokens in all
+`},
+		{name: "one has less", copies: []*realizar.Memory{of(8192, gib, 130*gib), of(8192, gib, 130*gib), of(4096, gib/2, 8*gib), of(8192, gib, 130*gib)}, want: `
+Memory of the 4 copies
+
+copies 0-1   6.5 GiB  each: weights 5.0 GiB, keys, values and states 1.0 GiB, scratch 512.0 MiB; 130.0 GiB are free
+copy 2       6.0 GiB  weights 5.0 GiB, keys, values and states 512.0 MiB, scratch 512.0 MiB; 8.0 GiB are free
+copy 3       6.5 GiB  weights 5.0 GiB, keys, values and states 1.0 GiB, scratch 512.0 MiB; 130.0 GiB are free
+all         25.5 GiB  up to 256 answers at a time; the caches hold 7 sequences of 4096 tokens, or 28672 tokens in all
+`},
+		{name: "a draft model and host memory", copies: []*realizar.Memory{with(of(4096, gib, 9*gib), draft), with(of(4096, gib, 9*gib), draft)}, want: `
+Memory of the 2 copies
+
+copies 0-1   7.5 GiB  each: weights 5.0 GiB, keys, values and states 1.0 GiB, scratch 512.0 MiB, draft model 1.0 GiB; 9.0 GiB are free
+all         15.0 GiB  up to 128 answers at a time; the caches hold 2 sequences of 4096 tokens, or 8192 tokens in all
+host         4.0 GiB  for what the caches have no room for, 2.0 GiB for each
+`},
+		{name: "without states", copies: []*realizar.Memory{with(of(0, 0, 0), plain), with(of(0, 0, 0), plain)}, want: `
+Memory of the 2 copies
+
+copies 0-1   5.5 GiB  each: weights 5.0 GiB, keys, values and states 0 bytes, scratch 512.0 MiB
+all         11.0 GiB  up to 128 answers at a time
+`},
+	} {
+		if diff := cmp.Diff(test.want, replicasText(newReplicasMemory(test.copies))); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestInspectReplicas checks that each copy has the requests of --parallel and its part of --kv-host,
+// and that the text and the JSON add them up.
+func TestInspectReplicas(t *testing.T) {
+	a := withAbacus(t)
+	model := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
+	run := func(replicas, devices int, asJSON bool) string {
+		t.Helper()
+		app, out, notes := testApp(t)
+		c := inspectCommand{Model: model, Context: 128, Parallel: 3, Activations: "auto", Device: "abacus", Replicas: replicas, Devices: devices, JSON: asJSON}
+		c.KVHost = 8 << 20
+		before := a.closed
+		if err := c.Run(app); err != nil || notes.Len() > 0 {
+			t.Fatal(err, notes)
+		}
+		if a.closed-before < replicas {
+			t.Errorf("%d devices were closed, want %d or more", a.closed-before, replicas)
+		}
+		return out.String()
+	}
+	mentions(t, run(4, 1, false), "\nMemory of the first of 4 copies for 3 answers of 128 tokens\n", "\nhost               2.0 MiB  for what the cache has no room for\n",
+		"\nMemory of the 4 copies\n\ncopies 0-3 ", "  each: weights ", "; 1.0 TiB are free\nall ",
+		"up to 12 answers at a time; the caches hold 12 sequences of 128 tokens, or 1536 tokens in all\nhost ", " 8.0 MiB  for what the caches have no room for, 2.0 MiB for each\n")
+	mentions(t, run(2, 2, false), "\nMemory of the 2 copies\n", "\nDivided among 2 devices, beside a step's scratch memory\n")
+
+	type memory struct {
+		Memory   realizar.Memory
+		Replicas *replicasMemory
+	}
+	of := func(replicas int) (m memory) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(run(replicas, 1, true)), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	one, four := of(1), of(4)
+	if one.Replicas != nil || four.Replicas == nil || len(four.Replicas.Copies) != 4 {
+		t.Fatalf("%+v of one, %+v of four", one.Replicas, four.Replicas)
+	}
+	if one.Memory.Host != 8<<20 || one.Memory.Total == 0 {
+		t.Errorf("%+v", one.Memory)
+	}
+	one.Memory.Host /= 4
+	for i, m := range four.Replicas.Copies {
+		if diff := cmp.Diff(&one.Memory, m); diff != "" {
+			t.Errorf("copy %d (-one +copy)\n%s", i, diff)
+		}
+	}
+	want := &replicasMemory{Parallel: 12, Total: 4 * one.Memory.Total, Host: 8 << 20, Sequences: 12, Tokens: 4 * one.Memory.Tokens, Copies: four.Replicas.Copies}
+	if diff := cmp.Diff(want, four.Replicas); diff != "" {
+		t.Errorf("sums (-want +got)\n%s", diff)
+	}
+	if text := run(1, 1, false); strings.Contains(text, "cop") {
+		t.Errorf("copies of one: %s", text)
 	}
 }
 

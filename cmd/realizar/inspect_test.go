@@ -164,3 +164,12 @@ func TestInspectDivided(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestInspectReplicasRefused checks what says that copies cannot run.
+func TestInspectReplicasRefused(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, n := range []string{"0", "65"} {
+		fails(t, realizarRun(t, "inspect", model, "--replicas", n), 2, "--replicas="+n, "1 to 64")
+	}
+	fails(t, realizarRun(t, "inspect", model, "--replicas", "2", "--device", "cpu"), 2, "2 replicas need as many devices, and the processor is one")
+}

@@ -76,7 +76,7 @@ func (c *showCommand) Run(a *app) error {
 	text += t.text(1)
 	if d != nil && d.Problem == "" {
 		if memory, err := d.Memory(realizar.Options{Device: "auto", Parallel: 1, Kernels: a.kernels}); err == nil {
-			text += memoryText(memory, d.Dimensions.Layers)
+			text += memoryText(memory, d.Dimensions.Layers, 1)
 		}
 	}
 	_, err = io.WriteString(a.out, text)

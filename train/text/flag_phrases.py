@@ -595,6 +595,11 @@ INSPECT: dict[str, tuple[list[str], list[str]]] = {
         "{see|show|plan} {the parts of a model|a model in parts} for {two|several} {devices|GPUs}",
         "find out {whether|if} a model fits {on|into} {several|two|8} {devices|GPUs} together",
     ]),
+    "--replicas": (["copies"], [
+        "{see|show|find out} {what|how much memory} {two|several|N} copies of a model {take|need}",
+        "{plan|estimate} the memory {of|for} {two|several|more} copies of {a|one} model",
+        "find out {whether|if} {copies|two copies} of a model fit on {two|several} GPUs",
+    ]),
     "--tensors": (["tensors"], [
         "{list|see|show|print|display} {the|all} tensors {of a model|of a file|in a file|in a model file}",
         "{find out|see} {which|what} tensors {a file|a model|a GGUF file} {has|holds|contains}",
