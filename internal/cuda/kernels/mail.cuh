@@ -31,6 +31,7 @@ struct Peer {
   Packet *box; // [2][boxPackets] by the meeting's number, modulo 2
 };
 
+// A Meeting is what an exchange knows of the parts.
 struct Meeting {
   const Peer *peers; // [parts]
   Mail *mine;
@@ -76,8 +77,8 @@ INLINE void meet(const Meeting &m, u32 n) {
   syncWarp();
 }
 
-// last reports whether the block is the last one of the grid to call it, if one of so many does. All
-// of its threads do.
+// last reports whether the block is the last one of the grid to call it. All of its threads do. If one
+// block of every few calls it, of is how many these are.
 INLINE bool last(const Meeting &m, int of = 1) {
   __shared__ u32 is;
   syncBlock();
