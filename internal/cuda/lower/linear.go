@@ -378,12 +378,9 @@ func (c *Compiler) splits(w *tensor.Tensor, a *linearArgs) bool {
 // productBlocks is the number of blocks of a product that fit on a multiprocessor.
 const productBlocks = 2
 
-// blocks returns how many blocks share the given units of work: no more than run at a time, and as
-// few as finish in the same time, so that all of them have equal work.
-func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1, 1) }
-
-// blocksOf is blocks for several products at the same time, in blocks of which share run in the place
-// of one.
+// blocksOf returns how many blocks share the given units of work of each of several products at the
+// same time: no more than run at a time, and as few as finish in the same time, so that all of them
+// have equal work. share blocks run in the place of an ordinary one.
 func (c *Compiler) blocksOf(units, products, share int) int {
 	most := max(1, share*productBlocks*c.Multiprocessors)
 	rounds := (units*products + most - 1) / most
