@@ -14,6 +14,7 @@ import (
 
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -45,6 +46,23 @@ func TestTwoPartsOfOneGPU(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// So they do if a team of blocks adds the sums of a row, of as many columns as one block of the team
+// or all of them have, in steps of few rows.
+func TestTwoPartsOfOneGPUInTeams(t *testing.T) {
+	one := openGPU(t, Options{})
+	g := &Group{Backend: openGPU(t, Options{}), patience: linkPatience, team: lower.Team}
+	g.Version = device.Programmatic - 1
+	g.all = []*Backend{g.Backend, g.Backend}
+	for _, hidden := range []int{256, 4608, 9216} {
+		p, lengths := plantest.SumsModelOf(t, hidden), [2]int{9, 5}
+		base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
+		want := plantest.LogitsInSteps(t, one, p, base, lengths, 3)
+		for _, g.packets = range []int{lower.BoxPackets, hidden} { // for all rows of a step, and for two
+			plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(g, 2), p, base, lengths, 3), want)
+		}
 	}
 }
 

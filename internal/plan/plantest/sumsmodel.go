@@ -23,9 +23,12 @@ func uneven(rng *rand.Rand, name string, d tensor.DType, rows, cols int) *tensor
 // SumsModel returns a decoder whose output projections are so wide that two or four devices can each
 // compute the sums of some of their columns: in several formats, with and without a bias, a scale, a
 // residual and a norm behind them.
-func SumsModel(t *testing.T, _ func(*tensor.Tensor)) *plan.Program {
+func SumsModel(t *testing.T, _ func(*tensor.Tensor)) *plan.Program { return SumsModelOf(t, 256) }
+
+// SumsModelOf is SumsModel with rows of hidden columns.
+func SumsModelOf(t *testing.T, hidden int) *plan.Program {
 	rng := newRand(12)
-	const heads, kvHeads, headDim, hidden, ffn = 16, 4, 64, 256, 1024
+	const heads, kvHeads, headDim, ffn = 16, 4, 64, 1024
 	norm := func(n int) *tensor.Tensor { return vector(rng, "norm", 1, 0.1, n) }
 	bias := func(n int) *tensor.Tensor { return vector(rng, "bias", 0, 0.1, n) }
 	return build(t, func(b *plan.Builder) {
