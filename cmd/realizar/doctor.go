@@ -35,8 +35,8 @@ weights. Of two or more GPUs it measures how fast each writes the memory of the 
 it does not reach it.
 
 Each line is a check with its result: ok; failed, with the reason and a way out; or none if this
-machine lacks the device, or a GPU reaches no other one. The exit code is 1 if a check failed. A missing GPU is a failure only with
---device cuda or --tune.
+machine lacks the device, or a GPU reaches no other one. The exit code is 1 if a check failed. A
+missing GPU is a failure only with --device cuda or --tune.
 
 With --tune, doctor measures products of weights with 1 to 2,048 rows on every GPU, by each kernel
 that may be the fastest: those of the named models, or of 1B and 8B models in Q4_K, Q6_K, Q8_0 and

@@ -66,9 +66,9 @@ func TestTwoPartsOfOneGPUInTeams(t *testing.T) {
 	}
 }
 
-// Two GPUs satisfy what one does, and compute its bits. Spans are those of the first one, and neither
-// has all values to observe or runs a step again.
-func TestTwoGPUs(t *testing.T) {
+// openTwoGPUs opens GPUs 0 and 1 until the test ends. It skips the test if they do not exist.
+func openTwoGPUs(t *testing.T) *Group {
+	t.Helper()
 	g, err := OpenGroup(Options{}, []int{0, 1})
 	if err != nil {
 		t.Skipf("there are no two GPUs: %v", err)
@@ -78,6 +78,13 @@ func TestTwoGPUs(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return g
+}
+
+// Two GPUs satisfy what one does, and compute its bits. Spans are those of the first one, and neither
+// has all values to observe or runs a step again.
+func TestTwoGPUs(t *testing.T) {
+	g := openTwoGPUs(t)
 	both, apart := mesh.New(g, 2), *g
 	apart.apart = true
 	t.Run("Bits", func(t *testing.T) {
@@ -201,15 +208,7 @@ func TestTwoGPUsFault(t *testing.T) {
 
 // Two GPUs write each other's memory, or neither does.
 func TestTwoGPUsReach(t *testing.T) {
-	g, err := OpenGroup(Options{}, []int{0, 1})
-	if err != nil {
-		t.Skipf("there are no two GPUs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	g := openTwoGPUs(t)
 	for i, b := range g.all {
 		rate, err := b.Peer(t.Context(), g.all[1-i])
 		switch {

@@ -9,7 +9,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
 	"github.com/realizar/realizar/internal/cuda/lower"
@@ -113,6 +116,69 @@ func TestGroupSums(t *testing.T) {
 	for _, activations := range []tensor.DType{tensor.F32, tensor.F8_E4M3} {
 		if sums, gathers := count(activations); sums != 0 || gathers != 13 {
 			t.Errorf("%v activations: %d sums and %d gathers; want none and 13", activations, sums, gathers)
+		}
+	}
+}
+
+// Packets of no rows, for which nobody waits, are no meeting: else a part could be two meetings ahead
+// of another one, and send into the box that the other one still reads. Steps of five tokens have the
+// graph of eight, and with boxes of five rows a second exchange that has none.
+func TestGroupMeets(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	e := emulate.Open(t)
+	options := e.Options(2)
+	options.Apart = true
+	g := openGroup(t, options, Options{PTX: e.PTX})
+	g.patience, g.packets = time.Hour, 5*256/4 // kernels are compiled meanwhile; rows have 256 columns
+	p := decoder(t, tensor.Q8_0)
+	limits := plantest.LimitsFor(p, 8, 1, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
+	all, err := mesh.New(g, 2).Partition(p, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []*executable
+	for i, b := range g.Connect(2) {
+		exe, err := b.Compile(t.Context(), all[i].Program, limits, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, exe.(*executable))
+	}
+	together := func(do func(x *executable) error) {
+		t.Helper()
+		var all sync.WaitGroup
+		for _, x := range parts {
+			all.Go(func() {
+				if err := do(x); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	defer together(func(x *executable) error { return x.Close() })
+	want := uint32(0)
+	for position, rows := range []bool{false, true, false, false} { // whether the step wants logits
+		together(func(x *executable) error {
+			b := batchOf(x.p, 1, 5*position, 5)
+			if !rows {
+				b.Rows = nil
+			}
+			return run(x, b)
+		})
+		if want += 4; rows { // gathers of a layer, and of logits
+			want++
+		}
+		for i, x := range parts {
+			mail := make([]byte, unsafe.Sizeof(lower.Mail{}))
+			if err := x.b.Main.Do(func() error { return x.b.Main.CopyToHost(mail, x.scratchAt+driver.DevicePtr(x.room.Mail)) }); err != nil {
+				t.Fatal(err)
+			}
+			if got := device.Words[lower.Mail](mail)[0].Meetings; got != want {
+				t.Errorf("part %d has ended %d meetings after step %d, want %d", i, got, position, want)
+			}
 		}
 	}
 }

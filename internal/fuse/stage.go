@@ -14,7 +14,7 @@ type Stage struct {
 	Maps  []*plan.Node // by product: nil, or a map of its result
 	GLU   *plan.Node   // nil, or the GLU of the first and the second product
 	Add   *plan.Node   // nil, or the addition of the only node's result and another value
-	Norm  *plan.Node   // nil, or a norm of the output, which the stage writes beside it
+	Norm  *plan.Node   // nil, or an RMS norm of the output; the stage writes both
 	Pick  *plan.Node   // nil, or the pick of the rows to normalize
 	Q, K  Head         // for attention
 }

@@ -25,9 +25,9 @@ type Part struct {
 // layers use that: the parts have the columns already, so one exchange of sums replaces two of
 // columns.
 //
-//   - Products divide their rows, or their columns as above. Those of queries, keys and values are divided by heads, and attention
-//     keeps the states of its own heads; with fewer key/value heads than parts, several parts keep the
-//     same one.
+//   - Products divide their rows, or their columns as above. Those of queries, keys and values are
+//     divided by heads, and attention keeps the states of its own heads; with fewer key/value heads
+//     than parts, several parts keep the same one.
 //   - Experts divide the rows of all their weights, and gather the hidden rows inside of the node.
 //   - What works on columns or heads apart (activations, gates, norms of heads, rotations) follows.
 //   - All else is done by every part alike: embeddings, norms of rows, routers, products with few rows,

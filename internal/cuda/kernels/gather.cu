@@ -61,7 +61,9 @@ extern "C" __global__ void __launch_bounds__(exchangeThreads) few(const AllGathe
   const Meeting &m = a.meeting;
   const Forms out = a.outs[m.part];
   const u32 n = m.mine->meetings + 1;
-  const int rows = upTo(m, *a.count) - m.first, fours = out.stride / 4, stop = a.first + a.cols;
+  const int rows = upTo(m, *a.count) - m.first;
+  if (rows <= 0) return; // nobody would wait, so it is no meeting: the box of this one's number may still be read
+  const int fours = out.stride / 4, stop = a.first + a.cols;
   // each calls f with every four columns of a row of which the thread has them, and their packet.
   auto each = [&](int begin, int end, const auto &f) ALWAYS {
     const int span = end - begin;

@@ -23,7 +23,8 @@ struct alignas(16) Packet {
 
 // A Peer is where a part has what the others read and write. Its box has room for the packets of
 // two meetings: a part that sends those of the next meeting but one has got those of the next one,
-// which a part sends when it has read its own of this one. Parts that do not reach each other's
+// which a part sends when it has read its own of this one. So in a meeting every part sends packets to
+// every other one. Parts that do not reach each other's
 // memory have their boxes in host memory, and exchange nothing but packets.
 struct Peer {
   Mail *mail;

@@ -1,6 +1,7 @@
 // The sum over the columns of a product of which each device has some. Each part has the sum of its
 // segments, and the sums of all parts are added as the rest of the tree of pipeline.cuh: results
-// have the bits of one device. A team of blocks has a row, and can write its RMS norm beside it.
+// have the bits of one device. A team of blocks adds a row, and writes the row's RMS norm, too, if one
+// follows.
 #include "mail.cuh"
 #include "norm.cuh"
 #include "team.cuh"
@@ -106,6 +107,7 @@ template <int PARTS> INLINE void few(const ReduceArgs &a) {
   const s64 ofPart = m.boxPackets / PARTS, ofRow = s64(at) * (a.stride / 4);
   waitForPrevious();
   allowNext();
+  if (upTo(m, *a.count) <= m.first) return; // as in gather.cu
   const u32 n = m.mine->meetings + 1;
   r.load(own, there ? m.sums : nullptr, row, a.stride);
   if (there) {

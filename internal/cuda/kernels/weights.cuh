@@ -10,7 +10,7 @@ struct PackArgs {
   s64 rowBytes;
   s32 rows, cols; // to pack; the padding of the tiles becomes 0
   s32 colTiles;
-  s32 first; // column of src to begin with, a multiple of a tile's
+  s32 first; // column of src to begin with, a multiple of the columns of a tile
 };
 
 // divisorOfRow computes the divisor of a row of src, all of its columns, with one warp.

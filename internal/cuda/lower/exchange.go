@@ -97,7 +97,10 @@ const BoxBytes = 2 * packetBytes * BoxPackets
 // direct runs, or if that is nil, few for some rows after the others.
 func (c *Compiler) byPackets(name string, m meeting, each int, rows func(sh *Shape) int, few func(m meeting) (Launch, error), direct []Launch) ([]Launch, error) {
 	if m.rows = int32(int(m.boxPackets) / each); m.rows == 0 {
-		return nil, fmt.Errorf("a row of %d packets; an exchange has at most %d", each, m.boxPackets)
+		if direct == nil {
+			return nil, fmt.Errorf("a row of %d packets, and GPUs that do not reach each other's memory exchange at most %d at a time; use fewer GPUs", each, m.boxPackets)
+		}
+		return direct, nil
 	}
 	most := 1 // turns
 	if direct == nil {

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -41,8 +42,10 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 		x: x.F32 + driver.DevicePtr(4*(own.Lo-columns[part].Lo)), outs: outs, meeting: m, stride: x.Stride, count: count,
 		first: int32(own.Lo), cols: int32(own.Len()),
 	}
+	silent := false // a part has no columns that it is the first to have
 	for i, r := range columns {
 		a.ends[i] = int32(r.Hi)
+		silent = silent || columns.New(i).Len() == 0
 	}
 	few := func(m meeting) (Launch, error) {
 		a := a
@@ -56,6 +59,12 @@ func (c *Compiler) exchange(n *plan.Node, columns plan.Cut, x, out device.Forms,
 		if direct, err = c.gatherDirectly(n, a, out, rows); err != nil {
 			return nil, err
 		}
+	}
+	if silent { // it would send no packets, and nobody would wait for it
+		if direct == nil {
+			return nil, fmt.Errorf("columns %v of %d parts: a part has none of its own, and GPUs that do not reach each other's memory cannot gather them; use fewer GPUs", columns, len(columns))
+		}
+		return direct, nil
 	}
 	return c.byPackets("gather", m, int(out.Stride)/4, rows, few, direct)
 }

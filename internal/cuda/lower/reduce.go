@@ -29,8 +29,8 @@ func segmentsOf(s *fuse.Stage) int {
 	return segments
 }
 
-// Threads of a block that adds sums, and the columns of a row that it has; see kernels/reduce.cu. The
-// norm of a row is written beside it if the row has no more columns.
+// Threads of a team that adds a row of sums, and the columns that it adds; see kernels/reduce.cu. The
+// team also writes the norm of a row that has no more columns.
 const (
 	reduceThreads = 512
 	reducedCols   = 8192
