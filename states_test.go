@@ -52,13 +52,17 @@ func withoutAttention(t *testing.T, second bool) {
 		})
 	}
 	wait.Wait()
+	// Running together they have few slots for checkpoints, and which of them last depends on their
+	// order. One that runs alone has the slots of all.
 	for i, least := range []int{512, 0, 512, 0} {
-		a := ask(m, prompts[i])
-		if n := a.finish.Usage.CachedTokens; n < least || n%32 != 0 {
-			t.Errorf("%d tokens of prompt %d are cached, want %d or more", n, i, least)
-		}
-		if !slices.Equal(a.tokens, alone[i]) {
-			t.Errorf("again, prompt %d is answered by %v, alone by %v", i, a.tokens, alone[i])
+		for _, again := range []bool{false, true} {
+			a := ask(m, prompts[i])
+			if n := a.finish.Usage.CachedTokens; again && n < least || n%32 != 0 {
+				t.Errorf("%d tokens of prompt %d are cached, want %d or more", n, i, least)
+			}
+			if !slices.Equal(a.tokens, alone[i]) {
+				t.Errorf("again, prompt %d is answered by %v, alone by %v", i, a.tokens, alone[i])
+			}
 		}
 	}
 }
