@@ -61,6 +61,7 @@ func (ordinary) read(e *executable, n *plan.Node, w *plan.Weight) int { return w
 
 // operations maps each supported operation to its implementation.
 var operations = map[*plan.Op]operation{
+	plan.Input:         input{},
 	plan.Embed:         embed{},
 	plan.Position:      position{},
 	plan.Linear:        linear{},

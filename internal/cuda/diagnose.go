@@ -50,12 +50,18 @@ func (s *step) look(open int) (err error) {
 	}
 	// The step's input, with the tokens that it actually used.
 	tokens := device.Words[int32](s.in[e.room.Tokens-e.room.Counts:])[:len(b.Tokens)]
-	copy(tokens, device.Words[int32](s.out[e.room.Ids-e.room.Failed:]))
+	if e.p.Inputs == 0 { // otherwise they are known
+		copy(tokens, device.Words[int32](s.out[e.room.Ids-e.room.Failed:]))
+	}
 	from := device.Words[int32](s.in[e.room.From-e.room.Counts:])
 	for t := range tokens {
 		from[t] = -1
 	}
 	if err := c.CopyToDevice(at+driver.DevicePtr(r.Counts), s.in[:e.room.FlagsEnd-e.room.Counts]); err != nil {
+		return err
+	}
+	inputs, _ := apart.Inputs(at)
+	if err := s.copyInputs(inputs); err != nil {
 		return err
 	}
 	if err := e.setConstants(at, r); err != nil {

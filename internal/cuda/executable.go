@@ -63,6 +63,8 @@ type executable struct {
 	prefixes lower.Prefixes
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
+	inputs                         []lower.InputCopy
+	inputRow                       int                // bytes of a row of all inputs in host memory
 	pages                          []driver.DevicePtr // by group: address of a step's page table
 	box                            []byte             // what other parts send, if they do not reach the device's memory
 
@@ -193,6 +195,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if err := c.Memset8(e.scratchAt, 0, e.room.Bytes); err != nil {
 			return err
 		}
+		e.inputs, e.inputRow = e.layout.Inputs(e.scratchAt)
 		for g := range e.lim.Pages {
 			at, err := e.alloc(4*lower.PageRoom(&e.lim, g), "page tables")
 			if err != nil {

@@ -31,6 +31,7 @@ type step struct {
 	pages [][]byte // by group
 	out   []byte   // room.failed to room.resultsEnd
 	wide  []byte   // logits and hidden states
+	given []byte   // inputs
 	freqs [][]byte // by rope: for sequences whose length matters
 	lists []byte   // adjustments
 	masks []int32  // masks to copy
@@ -47,7 +48,7 @@ type step struct {
 // release frees the step's memory.
 func (s *step) release() error {
 	c := s.e.b.Main
-	errs := []error{device.DestroyEvent(s.over), device.FreeHost(c, s.in), device.FreeHost(c, s.out), device.FreeHost(c, s.wide), device.FreeHost(c, s.lists)}
+	errs := []error{device.DestroyEvent(s.over), device.FreeHost(c, s.in), device.FreeHost(c, s.out), device.FreeHost(c, s.wide), device.FreeHost(c, s.given), device.FreeHost(c, s.lists)}
 	for _, p := range slices.Concat(s.pages, s.freqs) {
 		errs = append(errs, device.FreeHost(c, p))
 	}
@@ -188,6 +189,12 @@ func (s *step) begin() error {
 	if err := s.copyAdjustments(); err != nil {
 		return err
 	}
+	if err := s.fillInputs(); err != nil {
+		return err
+	}
+	if err := s.copyInputs(e.inputs); err != nil {
+		return err
+	}
 	for g := range b.Tables {
 		if err := e.stream.CopyToDevice(e.pages[g], s.pages[g][:4*len(b.Tables[g].Pages)]); err != nil {
 			return err
@@ -300,6 +307,7 @@ func (s *step) copyBack() error {
 	if err := s.grow(&s.wide, 4*(logits+hidden)); err != nil {
 		return err
 	}
+	var next copied
 	to := s.wide
 	_, hiddenAt, logitsAt := e.p.Outputs(b.Head)
 	for i := range b.Rows {
@@ -312,13 +320,40 @@ func (s *step) copyBack() error {
 			}
 			f := e.layout.Forms(e.scratchAt, w.v)
 			n := 4 * int(f.Cols)
-			if err := e.stream.CopyToHost(to[:n], f.F32+driver.DevicePtr(4*i*int(f.Stride))); err != nil {
+			if err := next.add(e.stream, to[:n], f.F32+driver.DevicePtr(4*i*int(f.Stride))); err != nil {
 				return err
 			}
 			to = to[n:]
 		}
 	}
-	return nil
+	return next.give(e.stream)
+}
+
+// A copied is memory of the device that is to be copied to the host.
+type copied struct {
+	to   []byte
+	from driver.DevicePtr
+}
+
+// add adds a piece of memory. It is copied together with those before it if it continues them in both
+// memories: a call of the driver takes about as long as the copy of a row.
+func (c *copied) add(s *driver.Stream, to []byte, from driver.DevicePtr) error {
+	n := len(c.to)
+	if n > 0 && from == c.from+driver.DevicePtr(n) && cap(c.to) > n && &c.to[:n+1][n] == &to[0] {
+		c.to = c.to[:n+len(to)]
+		return nil
+	}
+	err := c.give(s)
+	c.to, c.from = to, from
+	return err
+}
+
+// give queues the copy of what has been added.
+func (c *copied) give(s *driver.Stream) error {
+	if len(c.to) == 0 {
+		return nil
+	}
+	return s.CopyToHost(c.to, c.from)
 }
 
 // wideSizes returns the number of requested logits and of requested hidden states.

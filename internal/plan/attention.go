@@ -48,6 +48,18 @@ func (a *AttentionAttr) FirstSeen(pos int) int {
 	return max(a.Group().FirstVisible(pos), min(a.First, pos))
 }
 
+func (a AttentionAttr) second() int {
+	if a.Rate > 0 {
+		return a.Compressed
+	}
+	return NoState
+}
+
+func (a AttentionAttr) withSecond(state int) any {
+	a.Compressed = state
+	return a
+}
+
 func (a AttentionAttr) String() string {
 	s := fmt.Sprintf("{heads %d/%d, dim %d", a.Heads, a.KVHeads, a.HeadDim)
 	switch n := a.Values(); {

@@ -22,6 +22,10 @@ type Batch struct {
 	// its own position.
 	Lengths []int32
 
+	// Input [T] of [Program.Inputs] is what [Input] reads; nil if the program has no inputs. If it has,
+	// all tokens are known: From is nil.
+	Input [][]float32
+
 	Tables []PageTable // by Group
 	Rows   []Row       // [R] in ascending order of Token
 	States []StateOp   // run in order before the step
@@ -173,6 +177,10 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		return bad("a batch with Observe needs an executable compiled with Limits.Observed")
 	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
 		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
+	case len(b.Input) != t && p.Inputs > 0 || len(b.Input) > 0 && p.Inputs == 0:
+		return bad("%d tokens of a program with %d columns of input have %d rows of them", t, p.Inputs, len(b.Input))
+	case p.Inputs > 0 && b.From != nil:
+		return bad("tokens of the previous step, of which the program gets inputs")
 	case b.Axes != nil && len(b.Axes) != 2*t:
 		return bad("%d tokens have %d second and third positions", t, len(b.Axes))
 	case len(b.Lengths) != s:
@@ -189,6 +197,11 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			}
 		} else if id < 0 || int(id) >= p.Vocab {
 			return bad("token id %d at %d is outside the vocabulary of %d", id, i, p.Vocab)
+		}
+	}
+	for i, row := range b.Input {
+		if len(row) != p.Inputs {
+			return bad("the input of token %d has %d columns, want %d", i, len(row), p.Inputs)
 		}
 	}
 	for i, v := range b.Axes {

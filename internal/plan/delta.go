@@ -46,6 +46,13 @@ type DeltaAttr struct {
 	Rows             int     // the state per token
 }
 
+func (a DeltaAttr) second() int { return a.Rows }
+
+func (a DeltaAttr) withSecond(state int) any {
+	a.Rows = state
+	return a
+}
+
 func (a DeltaAttr) String() string {
 	s := fmt.Sprintf("{heads %d/%d, dim %d/%d", a.Heads, a.KeyHeads, a.KeyDim, a.ValueDim)
 	if a.Tiled {

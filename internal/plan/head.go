@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // A Head is the second part of a program: it predicts the token after the next one, for speculative
 // decoding. Its nodes run only in steps with [Batch.Head], which run no others.
 //
@@ -51,7 +53,8 @@ func (p *Program) Runs(i int, head bool) bool { return head == (p.Head != nil &&
 // other groups need not be in the batch.
 func (p *Program) Uses(g int, head bool) bool {
 	for i := range p.Nodes {
-		if at := p.Nodes[i].State; at != NoState && p.Runs(i, head) && p.States[at].Group == g {
+		uses := func(state int) bool { return p.States[state].Group == g }
+		if p.Runs(i, head) && slices.ContainsFunc(p.Nodes[i].States(), uses) {
 			return true
 		}
 	}

@@ -105,6 +105,35 @@ func (n *Node) Replace(f func(*tensor.Tensor) *tensor.Tensor) {
 	}
 }
 
+// A stateful attribute names a second state of its node.
+type stateful interface {
+	second() int // NoState: none
+	// withSecond returns the attribute with another index of the state.
+	withSecond(state int) any
+}
+
+// States returns the indices in [Program.States] of the states of the node.
+func (n *Node) States() []int {
+	var all []int
+	if n.State != NoState {
+		all = append(all, n.State)
+	}
+	if a, ok := n.Attr.(stateful); ok && a.second() != NoState {
+		all = append(all, a.second())
+	}
+	return all
+}
+
+// ReplaceStates replaces the index of each state of the node by f(index).
+func (n *Node) ReplaceStates(f func(state int) int) {
+	if n.State != NoState {
+		n.State = f(n.State)
+	}
+	if a, ok := n.Attr.(stateful); ok && a.second() != NoState {
+		n.Attr = a.withSecond(f(a.second()))
+	}
+}
+
 // Where returns the node's place in the model in words, for errors.
 func (n *Node) Where() string { return Where(n) }
 

@@ -74,6 +74,7 @@ type Program struct {
 	Logits   Value // [R, vocab]
 	Head     *Head // nil: none
 
+	Inputs    int  // columns of [Batch.Input]
 	Vocab     int  // token ids are below this: the rows of the embedding table
 	Positions int  // positions are below this; 0: no limit
 	Whole     bool // a step has all tokens of each of its sequences

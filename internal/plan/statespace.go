@@ -74,6 +74,13 @@ func (a StateSpaceAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
 	return a
 }
 
+func (a StateSpaceAttr) second() int { return a.Rows }
+
+func (a StateSpaceAttr) withSecond(state int) any {
+	a.Rows = state
+	return a
+}
+
 func (a StateSpaceAttr) String() string {
 	s := fmt.Sprintf("{heads %d dim %d, groups %d states %d", a.Heads, a.HeadDim, a.Groups, a.States)
 	if a.StepMin > 0 || a.StepMax > 0 {

@@ -50,10 +50,13 @@ type embedPartArgs struct {
 }
 
 // lookUpPart copies parts of rows to n's output. The embedding of all tokens comes first in a
-// program, so their ids are known.
+// program, so their ids are known. A program with inputs may lack it, but then knows its tokens.
 func (c *Compiler) lookUpPart(n *plan.Node, attr plan.EmbedAttr) ([]Launch, error) {
 	t := c.Weights.Matrices[n.Weight]
 	a := embedPartArgs{embed: embedArgs{tokens: c.Step.ids}, first: int32(attr.First), rows: int32(t.Rows)}
+	if c.Layout.p.Inputs > 0 {
+		a.embed.tokens = c.Step.tokens
+	}
 	c.table(n, &a.embed)
 	cols, _ := weights.TileOf(t.Format)
 	tiles := (attr.First+attr.Columns-1)/cols - attr.First/cols + 1

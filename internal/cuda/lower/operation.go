@@ -46,6 +46,7 @@ func (ordinary) check(*plan.Node) error                                { return 
 
 // operations are all operations.
 var operations = map[*plan.Op]operation{
+	plan.Input:         input{},
 	plan.Embed:         embed{},
 	plan.Position:      position{},
 	plan.Linear:        linear{},

@@ -557,6 +557,7 @@ func malformed(t *testing.T, b plan.Backend) {
 	}
 	for name, spoil := range map[string]func(b *plan.Batch){
 		"no tokens":              func(b *plan.Batch) { *b = plan.Batch{} },
+		"inputs of others":       func(b *plan.Batch) { b.Input = [][]float32{{1}, {1}, {1}} },
 		"too many tokens":        func(b *plan.Batch) { b.Tokens = make([]int32, 9) },
 		"id outside":             func(b *plan.Batch) { b.Tokens[1] = modelVocab },
 		"negative id":            func(b *plan.Batch) { b.Tokens[1] = -1 },

@@ -28,6 +28,8 @@ type suiteTest struct {
 var suite = []suiteTest{
 	{"Embed", embed},
 	{"EmbedPart", embedPart},
+	{"Input", inputs},
+	{"InputMalformed", inputsMalformed},
 	{"Position", position},
 	{"Axes", axes},
 	{"Linear", linear},

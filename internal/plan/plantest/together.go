@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// LogitsOfTwo returns the logits of two sequences of these lengths, at most 96 tokens, which run
+// LogitsOfTwo returns the logits of two sequences of these lengths, which run
 // together: the first in steps of 23 tokens, the second one by one.
 func LogitsOfTwo(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, lengths [2]int) [][]float32 {
 	t.Helper()
@@ -18,7 +18,7 @@ func LogitsOfTwo(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits
 // LogitsInSteps is LogitsOfTwo for other steps of the first sequence.
 func LogitsInSteps(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, lengths [2]int, tokens int) [][]float32 {
 	t.Helper()
-	r, err := NewRunner(b, p, LimitsFor(p, max(32, tokens+1), 2, 96, 16, base))
+	r, err := NewRunner(b, p, LimitsFor(p, max(32, tokens+1), 2, max(96, lengths[0], lengths[1]), 16, base))
 	if err != nil {
 		t.Fatal(err)
 	}
