@@ -99,6 +99,8 @@ func TestDevice(t *testing.T) {
 			problem: ErrOptions, says: []string{"--memory", "on the CPU"}},
 		{what: "the processor's kernels, with weights that stream", abacus: abacus{free: roomy8G}, options: Options{Kernels: "generic", StreamWeights: StreamAlways},
 			problem: ErrOptions, says: []string{"on the CPU"}},
+		{what: "the processor, with a split among GPUs", options: Options{Device: "cpu", Split: SplitLayers}, problem: ErrOptions, says: []string{"--split", "on the CPU"}},
+		{what: "a split that does not exist", options: Options{Split: 3}, problem: ErrOptions, says: []string{"Split(3)", "SplitLayers"}},
 		{what: "none, by name", fails: backends.Absent(missing), options: Options{Device: "abacus"}, problem: ErrDevice, says: []string{"no beads"}},
 		{what: "too small, by name", abacus: abacus{free: 1}, options: Options{Device: "abacus"}, problem: ErrMemory, says: []string{"the weights take ", "on Large Abacus", "on the CPU"}},
 		{what: "lacks a kernel, by name", abacus: abacus{free: roomy8G, compile: loose}, options: Options{Device: "abacus"}, problem: loose},

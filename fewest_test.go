@@ -19,12 +19,19 @@ type frame struct {
 	*mesh.Backend
 	first *abacus
 	parts int
+	split mesh.Split
 	fails error // of Compile
 }
 
-func (f *frame) Name() string        { return f.first.Name() }
-func (f *frame) Description() string { return fmt.Sprintf("%d x %s", f.parts, f.first.Description()) }
-func (f *frame) Close() error        { return f.first.Close() }
+func (f *frame) Name() string { return f.first.Name() }
+func (f *frame) Description() string {
+	name := fmt.Sprintf("%d x %s", f.parts, f.first.Description())
+	if f.split == mesh.ByLayer {
+		name += " by layer"
+	}
+	return name
+}
+func (f *frame) Close() error { return f.first.Close() }
 func (f *frame) Memory() plan.MemoryInfo {
 	n := int64(f.parts) * f.first.free
 	return plan.MemoryInfo{Free: n, Total: n}
@@ -52,7 +59,7 @@ func frames(t *testing.T, a *abacus, n int, fails error) {
 			return a, nil
 		}
 		parts := 1 + len(o.Others)
-		return &frame{mesh.New(a, parts), a, parts, fails}, nil
+		return &frame{mesh.New(a, parts, o.Split), a, parts, o.Split, fails}, nil
 	}
 	backends.All = backends.List{{Name: "abacus", Parallel: 64, Several: 8, Count: func() int { return n }, Open: open}, backends.Processor}
 }
@@ -89,6 +96,9 @@ func TestFewestDevices(t *testing.T) {
 	}{
 		{what: "one has room", room: 1.1, devices: 8, name: one, opened: 1},
 		{what: "two have", room: 0.9, devices: 8, name: two, opened: 2},
+		{what: "two have, some of the layers each", room: 0.9, devices: 8, options: Options{Split: SplitLayers}, name: two + " by layer", opened: 2},
+		{what: "two that are named have, some of the layers each", room: 0.9, devices: 8, options: Options{Device: "abacus:1,0", Split: SplitLayers}, name: two + " by layer", opened: 1},
+		{what: "two have, a share of each layer", room: 0.9, devices: 8, options: Options{Split: SplitTensor}, name: two, opened: 2},
 		{what: "two have, by name", room: 0.9, devices: 8, options: Options{Device: "abacus"}, name: two, opened: 2},
 		{what: "two have, and weights may not stream", room: 0.9, devices: 8, options: Options{StreamWeights: StreamNever}, name: two, opened: 2},
 		{what: "four have", room: 0.75, devices: 4, name: four, opened: 3},

@@ -18,8 +18,9 @@ type PartMemory struct {
 }
 
 // Parts divides the model among n devices and returns what each holds: some rows of most weights, the
-// keys and values of some heads, and all of what each device computes for itself. Options are those
-// of [Description.Least]; the states have room for one answer of Context tokens.
+// keys and values of some heads, and all of what each device computes for itself; or with SplitLayers
+// all of some layers. Options are those of [Description.Least]; the states have room for one answer of
+// Context tokens.
 func (d *Description) Parts(ctx context.Context, o Options, n int) (parts []PartMemory, err error) {
 	if n < 1 || n > MaxParts {
 		return nil, wrap(fmt.Errorf("%d devices; want 1 to %d", n, MaxParts))
@@ -29,13 +30,17 @@ func (d *Description) Parts(ctx context.Context, o Options, n int) (parts []Part
 		if err != nil {
 			return err
 		}
-		all, err := mesh.Partition(p.Program, n, nil)
+		divide := func() ([]mesh.Part, error) { return mesh.Partition(p.Program, n, nil) }
+		if o.Split == SplitLayers {
+			divide = func() ([]mesh.Part, error) { return mesh.Layers(p.Program, n) }
+		}
+		all, err := divide()
 		if err != nil {
 			return err
 		}
 		parts = nil
 		for _, part := range all {
-			l := c.Limits(p.Program)
+			l := part.Limits(c.Limits(p.Program))
 			states, err := l.StateBytes(part.Program)
 			if err != nil {
 				return err

@@ -44,6 +44,9 @@ type Options struct {
 	// Parallel and DeviceMemory are those of each copy; Memory and HostCache are divided among the
 	// copies. 0 is 1.
 	Replicas int
+	// Split says how GPUs that run the model together divide it. It is an error if Device or Kernels
+	// select the CPU.
+	Split Split
 	// Threads is the number of threads that compute on the CPU. If 0, it is the number of
 	// processor cores that the process may use, limited by its CPU quota. A GOMAXPROCS above
 	// Threads lets other goroutines of the process run while the threads compute.
@@ -223,6 +226,10 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a limit of device memory for a model on the CPU; use Memory (--memory) there", ErrOptions)
 	case backends.All.Host(o.choice()) && o.StreamWeights == StreamAlways:
 		return fmt.Errorf("realizar: %w: weights stream only to a GPU, but the model runs on the CPU; leave out StreamWeights (--stream-weights)", ErrOptions)
+	case o.Split > SplitLayers:
+		return fmt.Errorf("realizar: %w: Split is %v; want SplitAuto, SplitTensor or SplitLayers", ErrOptions, o.Split)
+	case backends.All.Host(o.choice()) && o.Split != SplitAuto:
+		return fmt.Errorf("realizar: %w: a split among GPUs of a model on the CPU; leave out Split (--split)", ErrOptions)
 	case o.Activations > ActivationsF8:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	case o.Activations == ActivationsF8 && o.CheckReference > 0:
@@ -251,7 +258,7 @@ func (o *Options) validate() error {
 // choice returns the devices that o allows.
 func (o *Options) choice() backends.Choice {
 	return backends.Choice{
-		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Replicas: o.Replicas, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
+		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Split: mesh.Split(o.Split), Replicas: o.Replicas, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
 		Single: o.StreamWeights == StreamAlways || o.heads() || o.CheckReference > 0,
 	}
 }

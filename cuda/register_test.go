@@ -11,6 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/mesh"
 )
 
 // A driver that is present but fails is not reported as absent.
@@ -45,6 +46,21 @@ func TestCount(t *testing.T) {
 	}
 	if n := count(opens(nil, driver.ErrNoDriver)); n != 0 {
 		t.Errorf("%d GPUs without a driver", n)
+	}
+}
+
+// GPUs that do not reach each other's memory divide a model by layers, unless another split is wanted.
+func TestSplitOf(t *testing.T) {
+	for _, c := range []struct {
+		wanted mesh.Split
+		apart  error
+		want   mesh.Split
+	}{
+		{mesh.Auto, nil, mesh.ByTensor}, {mesh.Auto, driver.ErrNoPeer, mesh.ByLayer}, {mesh.ByTensor, driver.ErrNoPeer, mesh.ByTensor}, {mesh.ByLayer, nil, mesh.ByLayer},
+	} {
+		if got := splitOf(c.wanted, c.apart); got != c.want {
+			t.Errorf("split %v of GPUs that are apart for %v: %v, want %v", c.wanted, c.apart, got, c.want)
+		}
 	}
 }
 

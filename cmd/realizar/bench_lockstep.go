@@ -13,6 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/memory"
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
@@ -48,7 +49,7 @@ func openLockstep(path, kernels string, o realizar.Options, single bool) (*locks
 func (m *lockstepModel) open(kernels string, single bool) error {
 	o, program := &m.options, m.model.Program
 	_, err := backends.All.Use(context.Background(), backends.Choice{
-		Name: o.Device, Threads: o.Threads, Kernels: kernels, Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
+		Name: o.Device, Threads: o.Threads, Kernels: kernels, Split: mesh.Split(o.Split), Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
 		Single: single || o.StreamWeights == realizar.StreamAlways,
 	}, func(a backends.Attempt) error {
 		m.device = a.Devices[0]

@@ -31,6 +31,7 @@ type inspectCommand struct {
 	JSON        bool   `name:"json" common:"" help:"Write everything as one JSON object."`
 
 	speculativeFlags
+	splitFlag
 	memoryFlags
 	tokenizerFlags
 }
@@ -49,9 +50,9 @@ error has the smallest numbers that work. With --gpu-memory or --stream-weights,
 stream, the bandwidth of GPU memory and of the link to it are measured, and the resulting speed of
 one request is shown.
 
---devices N divides the model as tensor parallelism does and shows what each device would hold:
-its rows of the weights, and the states of its heads for one request of the context. Run it so with
---device cuda:0,1.
+--devices N divides the model and shows what each device would hold: its rows of the weights and the
+states of its heads for one request of the context, or with --split layers the weights and states of
+its layers. Run it so with --device cuda:0,1.
 
 --replicas N shows what each of N copies takes of its GPU, and all of them together, as serve
 --replicas N runs them: --parallel, --context and --gpu-memory are those of each copy, and --memory
@@ -147,7 +148,8 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 		return p, err
 	}
 	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels, Replicas: c.Replicas}
-	c.apply(&o)
+	c.splitFlag.apply(&o)
+	c.memoryFlags.apply(&o)
 	c.setSpeculative(&o)
 	if err := a.findDraft(&o); err != nil {
 		return p, err

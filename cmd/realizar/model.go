@@ -25,6 +25,7 @@ type modelFlags struct {
 	Activations string `default:"auto" enum:"auto,f32,f8" placeholder:"auto|f32|f8" group:"model" help:"Arithmetic. auto is the fastest that keeps the quality of the model, f32 is float32 throughout, f8 rounds to FP8 (GPUs of capability 9.0): long prompts are faster, decoding is slower."`
 	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Most running requests. Default: as many as the command sends; for serve 64 on a GPU, 16 on the CPU."`
 
+	splitFlag
 	memoryFlags
 	checkFlags
 	tokenizerFlags
@@ -82,6 +83,7 @@ func (f *modelFlags) options() realizar.Options {
 		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: cmp.Or(f.Parallel, 1),
 		PreTokenizer: f.PreTokenizer, Speculative: realizar.SpeculativeOff,
 	}
+	f.splitFlag.apply(&o)
 	f.memoryFlags.apply(&o)
 	f.checkFlags.apply(&o)
 	return o

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -60,8 +61,9 @@ type Kind struct {
 
 // Options say how to open a device.
 type Options struct {
-	Index  int   // number of the device of its kind, from 0
-	Others []int // numbers of further devices that run the model together with it; see [Kind.Several]
+	Index  int        // number of the device of its kind, from 0
+	Others []int      // numbers of further devices that run the model together with it; see [Kind.Several]
+	Split  mesh.Split // how these divide the model
 
 	// For the processor: Threads is the number of threads, 0 for one per core that the process may
 	// use. Kernels names the instructions to use, empty for the best available.
@@ -144,8 +146,9 @@ type Choice struct {
 	// fewest devices that have room for the model. If it leaves the choice open, it means those of the
 	// best kind of which devices can be opened, or the host's if Kernels is set.
 	Name    string
-	Threads int    // as in [Options]
-	Kernels string // as in [Options]
+	Threads int        // as in [Options]
+	Kernels string     // as in [Options]
+	Split   mesh.Split // as in [Options]
 	// Replicas is how many copies of the model are wanted; 0 is 1. Each is on a device of its own. If
 	// Name numbers devices, each gets as many of them, in their order; otherwise the first ones.
 	Replicas int
@@ -351,7 +354,7 @@ func (k Kind) try(c Choice, a attempt, use func(Attempt) error) (problem, err er
 // each.
 func (k Kind) openAll(c Choice, replicas [][]int) (all []*Device, err error) {
 	for i, numbers := range replicas {
-		d, err := k.Open(Options{Index: numbers[0], Others: numbers[1:], Threads: c.Threads, Kernels: c.Kernels})
+		d, err := k.Open(Options{Index: numbers[0], Others: numbers[1:], Split: c.Split, Threads: c.Threads, Kernels: c.Kernels})
 		if err != nil {
 			if i > 0 {
 				err = fmt.Errorf("replica %d of %d: %w", i, len(replicas), err)

@@ -33,6 +33,9 @@ func (b *Backend) Connect(parts int) []plan.Backend {
 	return all
 }
 
+// Separate implements [mesh.Device].
+func (b *Backend) Separate(parts int) []plan.Backend { return slices.Repeat([]plan.Backend{b}, parts) }
+
 // A link connects the executables of the parts of a program.
 type link struct {
 	members  []*executable // by part; all are set before the first step

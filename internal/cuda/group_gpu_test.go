@@ -39,11 +39,28 @@ func TestTwoPartsOfOneGPU(t *testing.T) {
 				}
 				base := plan.Limits{Cache: cache, Activations: tensor.F16}
 				want := plantest.LogitsOfTwo(t, one, p, base, lengths)
-				for _, g.apart = range []bool{false, true} {
+				for _, g.apart = range []error{nil, driver.ErrNoPeer} {
 					for _, tokens := range []int{23, lengths[0]} {
-						plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(&g, 2), p, base, lengths, tokens), want)
+						plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(&g, 2, mesh.ByTensor), p, base, lengths, tokens), want)
 					}
 				}
+			}
+		})
+	}
+}
+
+// So do two parts by layer, of a prompt that is cut into micro-batches and of one that is not.
+func TestTwoPartsOfOneGPUByLayer(t *testing.T) {
+	one := openGPU(t, Options{})
+	g := &Group{Backend: openGPU(t, Options{})}
+	g.all = []*Backend{g.Backend, g.Backend}
+	for name, model := range plantest.Models {
+		t.Run(name, func(t *testing.T) {
+			p := model(t, nil)
+			for _, lengths := range [][2]int{{40, 5}, {600, 5}} {
+				base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
+				want := plantest.LogitsInSteps(t, one, p, base, lengths, lengths[0])
+				plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(g, 2, mesh.ByLayer), p, base, lengths, lengths[0]), want)
 			}
 		})
 	}
@@ -61,7 +78,7 @@ func TestTwoPartsOfOneGPUInTeams(t *testing.T) {
 		base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
 		want := plantest.LogitsInSteps(t, one, p, base, lengths, 3)
 		for _, g.packets = range []int{lower.BoxPackets, hidden} { // for all rows of a step, and for two
-			plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(g, 2), p, base, lengths, 3), want)
+			plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(g, 2, mesh.ByTensor), p, base, lengths, 3), want)
 		}
 	}
 }
@@ -85,8 +102,8 @@ func openTwoGPUs(t *testing.T) *Group {
 // has all values to observe or runs a step again.
 func TestTwoGPUs(t *testing.T) {
 	g := openTwoGPUs(t)
-	both, apart := mesh.New(g, 2), *g
-	apart.apart = true
+	both, apart := mesh.New(g, 2, mesh.ByTensor), *g
+	apart.apart = driver.ErrNoPeer
 	t.Run("Bits", func(t *testing.T) {
 		for name, model := range plantest.Models {
 			p := model(t, nil)
@@ -99,7 +116,8 @@ func TestTwoGPUs(t *testing.T) {
 					want := plantest.LogitsOfTwo(t, g.Backend, p, base, lengths)
 					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, both, p, base, lengths), want)
 					plantest.SameAsOne(t, plantest.LogitsInSteps(t, both, p, base, lengths, lengths[0]), want)
-					plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(&apart, 2), p, base, lengths, lengths[0]), want)
+					plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(&apart, 2, mesh.ByTensor), p, base, lengths, lengths[0]), want)
+					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(g, 2, mesh.ByLayer), p, base, lengths), want)
 				})
 			}
 		}
@@ -137,7 +155,7 @@ func TestTwoGPUsFault(t *testing.T) {
 	together := os.Getenv(faultVariable) == "parts"
 	programs, backends := []*plan.Program{p, p}, []plan.Backend{g.all[0], g.all[1]}
 	if together {
-		parts, err := mesh.New(g, 2).Partition(p, lim)
+		parts, err := mesh.New(g, 2, mesh.ByTensor).Partition(p, lim)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,9 +230,9 @@ func TestTwoGPUsReach(t *testing.T) {
 	for i, b := range g.all {
 		rate, err := b.Peer(t.Context(), g.all[1-i])
 		switch {
-		case g.apart && !errors.Is(err, driver.ErrNoPeer):
+		case g.apart != nil && !errors.Is(err, driver.ErrNoPeer):
 			t.Errorf("GPU %d of two that are apart: %g bytes a second, %v", i, rate, err)
-		case !g.apart && (err != nil || rate < 1e9):
+		case g.apart == nil && (err != nil || rate < 1e9):
 			t.Errorf("GPU %d: %g bytes a second, %v", i, rate, err)
 		}
 		t.Logf("GPU %d writes the memory of the other one at %.1f GB/s", i, rate/1e9)

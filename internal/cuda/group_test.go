@@ -76,14 +76,40 @@ func TestGroupBits(t *testing.T) {
 						options.Apart = c.apart
 						group := openGroup(t, options, Options{PTX: g.PTX})
 						group.packets = c.packets
-						if group.apart != c.apart {
-							t.Fatalf("devices that are apart: %v, want %v", group.apart, c.apart)
+						if (group.Apart() != nil) != c.apart {
+							t.Fatalf("devices that are apart: %v, want %v", group.Apart(), c.apart)
 						}
 						group.patience = time.Hour // kernels are compiled meanwhile
-						plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(group, devices), p, base, lengths, tokens), want)
+						plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(group, devices, mesh.ByTensor), p, base, lengths, tokens), want)
 					})
 				}
 			}
+		}
+	}
+}
+
+// Devices of which each has some of the layers compute the bits of one. If REALIZAR_EMULATED is set,
+// models with all operations are tried.
+func TestGroupByLayer(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	g := emulate.Open(t)
+	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
+	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0), "sums": plantest.SumsModel(t, nil)}
+	if os.Getenv("REALIZAR_EMULATED") != "" {
+		for name, model := range plantest.Models {
+			programs[name] = model(t, nil)
+		}
+	}
+	base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
+	for name, p := range programs {
+		want := plantest.LogitsInSteps(t, one, p, base, [2]int{40, 5}, 23)
+		for _, devices := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s, %d devices", name, devices), func(t *testing.T) {
+				group := openGroup(t, g.Options(devices), Options{PTX: g.PTX})
+				plantest.SameAsOne(t, plantest.LogitsInSteps(t, mesh.New(group, devices, mesh.ByLayer), p, base, [2]int{40, 5}, 23), want)
+			})
 		}
 	}
 }
@@ -93,7 +119,7 @@ func TestGroupBits(t *testing.T) {
 func TestGroupSums(t *testing.T) {
 	g := openGroup(t, drivertest.Options{Devices: []drivertest.Device{{Name: "left", Memory: 1 << 30}, {Name: "right", Memory: 1 << 30}}}, Options{})
 	count := func(activations tensor.DType) (sums, gathers int) {
-		parts, err := mesh.New(g, 2).Partition(plantest.SumsModel(t, nil), plan.Limits{Activations: activations})
+		parts, err := mesh.New(g, 2, mesh.ByTensor).Partition(plantest.SumsModel(t, nil), plan.Limits{Activations: activations})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +160,7 @@ func TestGroupMeets(t *testing.T) {
 	g.patience, g.packets = time.Hour, 5*256/4 // kernels are compiled meanwhile; rows have 256 columns
 	p := decoder(t, tensor.Q8_0)
 	limits := plantest.LimitsFor(p, 8, 1, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
-	all, err := mesh.New(g, 2).Partition(p, limits)
+	all, err := mesh.New(g, 2, mesh.ByTensor).Partition(p, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +239,7 @@ func TestGroupLosesOne(t *testing.T) {
 	p := decoder(t, tensor.Q8_0)
 	limits := plantest.LimitsFor(p, 8, 1, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 	var parts []plan.Executable
-	all, err := mesh.New(g, 2).Partition(p, limits)
+	all, err := mesh.New(g, 2, mesh.ByTensor).Partition(p, limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,9 +22,9 @@ type Group struct {
 	*Backend // the first device
 	all      []*Backend
 	patience time.Duration
-	apart    bool // devices do not reach each other's memory, and exchange through the host's
-	packets  int  // the most that a device gets at a time
-	team     int  // blocks that add the sums of a row
+	apart    error // why devices do not reach each other's memory, and exchange through the host's; nil if they do
+	packets  int   // the most that a device gets at a time
+	team     int   // blocks that add the sums of a row
 }
 
 // linkPatience is how long a device waits for the others within a step. Devices do the same work,
@@ -61,8 +61,7 @@ func (g *Group) reach() error {
 		for _, peer := range g.all {
 			err := b.Main.Do(func() error { return b.Main.Connect(peer.Main) })
 			if errors.Is(err, driver.ErrNoPeer) {
-				g.apart = true
-				slog.Warn("GPUs exchange through host memory, which is slower", slog.Any("error", err))
+				g.apart = err
 				return nil
 			}
 			if err != nil {
@@ -107,14 +106,29 @@ func (g *Group) Memory() plan.MemoryInfo {
 	return plan.MemoryInfo{Free: n * least.Free, Total: n * least.Total}
 }
 
+// Apart returns why the devices do not reach each other's memory; nil if they do.
+func (g *Group) Apart() error { return g.apart }
+
 // Connect implements [mesh.Device]. parts must be the number of devices.
 func (g *Group) Connect(parts int) []plan.Backend {
-	l := &link{members: make([]*executable, parts), patience: g.patience, apart: g.apart, packets: g.packets, team: g.team}
+	if g.apart != nil {
+		slog.Warn("GPUs exchange through host memory, which is slower; --split layers needs few exchanges", slog.Any("error", g.apart))
+	}
+	l := &link{members: make([]*executable, parts), patience: g.patience, apart: g.apart != nil, packets: g.packets, team: g.team}
 	var all []plan.Backend
 	for i := range parts {
 		b := *g.all[i]
 		b.link, b.part = l, i
 		all = append(all, &b)
+	}
+	return all
+}
+
+// Separate implements [mesh.Device]. parts must be the number of devices.
+func (g *Group) Separate(int) []plan.Backend {
+	var all []plan.Backend
+	for _, b := range g.all {
+		all = append(all, b)
 	}
 	return all
 }

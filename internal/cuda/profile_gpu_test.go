@@ -215,7 +215,7 @@ func compiledPart(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) pl
 		return compiledOnAll(t, b, p, lim, parts)
 	}
 	g := &Group{Backend: b, all: slices.Repeat([]*Backend{b}, parts), packets: lower.BoxPackets, team: lower.Team}
-	all, err := mesh.New(g, parts).Partition(p, lim)
+	all, err := mesh.New(g, parts, mesh.ByTensor).Partition(p, lim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func compiledOnAll(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits, p
 	for _, one := range g.all {
 		one.Version = b.Version
 	}
-	e, err := mesh.New(g, parts).Compile(t.Context(), p, lim, nil)
+	e, err := mesh.New(g, parts, mesh.ByTensor).Compile(t.Context(), p, lim, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

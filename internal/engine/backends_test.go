@@ -12,8 +12,9 @@ import (
 
 // backends are the backends that run real programs, by name. Builds for other hardware add more.
 var backends = map[string]func(*testing.T) plan.Backend{
-	"cpu":  func(*testing.T) plan.Backend { return cpu.New(2) },
-	"mesh": func(*testing.T) plan.Backend { return mesh.New(cpu.New(1), 2) },
+	"cpu":      func(*testing.T) plan.Backend { return cpu.New(2) },
+	"mesh":     func(*testing.T) plan.Backend { return mesh.New(cpu.New(1), 2, mesh.ByTensor) },
+	"pipeline": func(*testing.T) plan.Backend { return mesh.New(cpu.New(1), 2, mesh.ByLayer) },
 }
 
 // onBackends runs test with each backend.

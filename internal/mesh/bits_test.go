@@ -1,6 +1,7 @@
 package mesh_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -27,10 +28,29 @@ func TestBits(t *testing.T) {
 				want := plantest.LogitsOfTwo(t, cpu.New(1), p, base, lengths)
 				for _, parts := range longtest.Cases([]int{1, 2, 3, 4, 8}, []int{2, 8}) {
 					t.Run(fmt.Sprintf("%v, %d parts", base.Cache, parts), func(t *testing.T) {
-						plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(cpu.New(1), parts), p, base, lengths), want)
+						plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(cpu.New(1), parts, mesh.ByTensor), p, base, lengths), want)
+					})
+					t.Run(fmt.Sprintf("%v, %d parts by layer", base.Cache, parts), func(t *testing.T) {
+						for _, cut := range []int{1, 1 << 20} {
+							plantest.SameAsOne(t, plantest.LogitsOfTwo(t, cutting{mesh.New(cpu.New(1), min(parts, 4), mesh.ByLayer), cut}, p, base, lengths), want)
+						}
 					})
 				}
 			}
 		})
 	}
+}
+
+// A cutting backend cuts sequences in steps of that many tokens for each part.
+type cutting struct {
+	*mesh.Backend
+	tokens int
+}
+
+func (b cutting) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	e, err := b.Backend.Compile(ctx, p, l, loaded)
+	if err == nil {
+		mesh.CutFrom(e, b.tokens)
+	}
+	return e, err
 }

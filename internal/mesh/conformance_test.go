@@ -49,10 +49,50 @@ func TestConformance(t *testing.T) {
 				want := plantest.LogitsOfTwo(t, cpu.New(1), m.Program, base, lengths)
 				for _, parts := range []int{2, 4, 8} {
 					t.Run(fmt.Sprintf("%v, %d parts", base.Cache, parts), func(t *testing.T) {
-						plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(cpu.New(1), parts), m.Program, base, lengths), want)
+						plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(cpu.New(1), parts, mesh.ByTensor), m.Program, base, lengths), want)
 					})
 				}
 			}
+		})
+	}
+}
+
+// All models of the conformance data that are one part of a program have the bits of one device in
+// parts by layer.
+func TestConformanceByLayer(t *testing.T) {
+	dir := os.Getenv("REALIZAR_CONFORMANCE")
+	if dir == "" {
+		t.Skip("REALIZAR_CONFORMANCE is not set; it names the folder of conformance data")
+	}
+	var all []string
+	for _, pattern := range []string{"hf/*/config.json", "hf-more/*/config.json"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	if len(all) < 80 {
+		t.Errorf("%d models, want 80 or more", len(all))
+	}
+	base := plan.Limits{Cache: tensor.F16, Activations: cpu.Rounds}
+	for _, path := range all {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			f, err := modelfile.Open(filepath.Dir(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			m, err := arch.Build(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Program.Whole {
+				t.Skip("sequences have to be whole")
+			}
+			want := plantest.LogitsOfTwo(t, cpu.New(1), m.Program, base, lengths)
+			b := cutting{mesh.New(cpu.New(1), 2, mesh.ByLayer), 4}
+			plantest.SameAsOne(t, plantest.LogitsOfTwo(t, b, m.Program, base, lengths), want)
 		})
 	}
 }

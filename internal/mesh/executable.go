@@ -6,34 +6,26 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An executable is the executables of all parts, which run every step together. Each part samples
-// all tokens, from the same logits.
+// An executable runs every step in all parts together, see [Partition]. Each part samples all tokens,
+// from the same logits.
 type executable struct {
-	p      *plan.Program
-	lim    plan.Limits
-	parts  []plan.Executable
-	pages  pageLayout
-	host   map[*byte][]byte // memory from AllocHost, by its begin
-	freed  []freed          // memory that steps in flight may use
-	wanted int              // number of rows of the step submitted last
-	begun  uint64           // steps submitted
-	done   atomic.Uint64    // steps waited for
+	*group
+	wanted int // number of rows of the step submitted last
 	late   *step
-	closed bool
 	steps  plan.StepPool[step]
 }
 
-// A freed is memory that FreeHost has been given.
-type freed struct {
-	memory []byte
-	begun  uint64 // steps submitted before
+func newExecutable(g *group) *executable {
+	e := &executable{group: g}
+	e.steps.New = func(s plan.PooledStep) *step {
+		return &step{e: e, PooledStep: s, batches: make([]plan.Batch, len(g.parts))}
+	}
+	return e
 }
 
 // A step is the step of all parts.
@@ -66,7 +58,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		s.rows[i].Want &^= plan.WantLogits | plan.WantHidden | plan.WantLogProbability
 	}
 	s.steps = append(s.steps, make([]plan.Step, len(e.parts))...)
-	err := e.each(func(i int, part plan.Executable) (err error) {
+	err := e.each(func(i int, part *member) (err error) {
 		ops, mine := s.batches[i].States[:0], *b
 		mine.States = e.pages.operations(ops, b.States, i)
 		if i > 0 {
@@ -160,83 +152,10 @@ func (e *executable) Choose(s plan.Step) error {
 	}
 	late := e.late
 	e.late = nil
-	return e.each(func(i int, part plan.Executable) error { return part.Choose(late.steps[i]) })
+	return e.each(func(i int, part *member) error { return part.Choose(late.steps[i]) })
 }
 
 // SetMask implements [plan.Executable].
 func (e *executable) SetMask(id int32, words []uint32) error {
-	return e.each(func(_ int, part plan.Executable) error { return part.SetMask(id, words) })
-}
-
-// AllocHost implements [plan.Executable]. The memory is that of the first part; those of one kind of
-// device share the host's.
-func (e *executable) AllocHost(n int) ([]byte, error) {
-	if e.closed {
-		return nil, errors.New("mesh: the executable is closed")
-	}
-	if err := e.reclaim(); err != nil {
-		return nil, err
-	}
-	b, err := e.parts[0].AllocHost(n)
-	if err == nil {
-		e.host[unsafe.SliceData(b)] = b
-	}
-	return b, err
-}
-
-// FreeHost implements [plan.Executable].
-func (e *executable) FreeHost(b []byte) error {
-	start := unsafe.SliceData(b)
-	memory, found := e.host[start]
-	if !found {
-		return fmt.Errorf("mesh: FreeHost of memory at %p, which AllocHost did not return", start)
-	}
-	delete(e.host, start)
-	e.freed = append(e.freed, freed{memory, e.begun})
-	return e.reclaim()
-}
-
-// reclaim frees memory for which FreeHost was called, once all parts are done with the steps
-// submitted before; the rest is freed later, or by Close. As steps are done in their order, n that
-// have been waited for mean that the first n are done.
-func (e *executable) reclaim() error {
-	done := e.done.Load()
-	for len(e.freed) > 0 && e.freed[0].begun <= done {
-		if err := e.parts[0].FreeHost(e.freed[0].memory); err != nil {
-			return err
-		}
-		e.freed = e.freed[1:]
-	}
-	return nil
-}
-
-// Setup implements [plan.Executable]. Parts are made ready one after the other.
-func (e *executable) Setup() plan.Setup {
-	var all plan.Setup
-	for _, part := range e.parts {
-		s := part.Setup()
-		all.Load, all.Compile, all.Capture = all.Load+s.Load, all.Compile+s.Compile, all.Capture+s.Capture
-	}
-	return all
-}
-
-// Close implements [plan.Executable].
-func (e *executable) Close() error {
-	e.closed, e.host, e.freed = true, nil, nil
-	return e.each(func(_ int, part plan.Executable) error { return part.Close() })
-}
-
-// each calls do for all parts at the same time: a part's call may wait for another part's.
-func (e *executable) each(do func(i int, part plan.Executable) error) error {
-	errs := make([]error, len(e.parts))
-	var all sync.WaitGroup
-	for i, part := range e.parts {
-		all.Go(func() {
-			if err := do(i, part); err != nil {
-				errs[i] = fmt.Errorf("mesh: part %d of %d: %w", i, len(e.parts), err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return e.each(func(_ int, part *member) error { return part.SetMask(id, words) })
 }

@@ -22,6 +22,11 @@ import (
 // A part whose weights become unreadable fails the step with its own error, and not with that of the
 // parts that wait for it. When they are there again, steps have the bits of before.
 func TestFault(t *testing.T) {
+	t.Run("by tensor", func(t *testing.T) { faults(t, mesh.New(cpu.New(1), 4, mesh.ByTensor)) })
+	t.Run("by layer", func(t *testing.T) { faults(t, mesh.New(cpu.New(1), 2, mesh.ByLayer)) })
+}
+
+func faults(t *testing.T, b plan.Backend) {
 	const vocab, hidden = 64, 1024
 	rng := rand.New(rand.NewPCG(5, 6))
 	w := plantest.Weight(rng, "head", tensor.F32, 0.1, vocab, hidden)
@@ -45,7 +50,7 @@ func TestFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := mesh.New(cpu.New(1), 4).Compile(t.Context(), p, plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{}), nil)
+	e, err := b.Compile(t.Context(), p, plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package mesh runs a program on several devices of one host at the same time, each of which does
-// and holds a part of it. The results have the bits of one device: see [Partition].
+// and holds a part of it. The results have the bits of one device: see [Partition] and [Layers].
 package mesh
 
 import (
@@ -17,18 +17,32 @@ type Device interface {
 	// Sums reports whether parts that each have some columns of w, as many as the others, can add
 	// their sums with the bits of one device.
 	Sums(w *tensor.Tensor, parts int, l plan.Limits) bool
-	// Connect returns a backend for each of several parts of one program, which compiles it.
+	// Connect returns a backend for each of several parts of one program, which compiles it. The
+	// parts run every step at the same time.
 	Connect(parts int) []plan.Backend
+	// Separate returns a backend for each of several programs, none of which knows of the others.
+	Separate(parts int) []plan.Backend
 }
+
+// A Split is a way to divide a program.
+type Split uint8
+
+// The ways to divide a program.
+const (
+	Auto     Split = iota // whichever suits the devices
+	ByTensor              // every part has a share of every layer: tensor parallelism, see [Partition]
+	ByLayer               // every part has some of the layers: pipeline parallelism, see [Layers]
+)
 
 // A Backend is several devices that share the host's memory.
 type Backend struct {
 	device Device
 	parts  int
+	split  Split
 }
 
-// New returns the backend that runs programs in that many parts.
-func New(device Device, parts int) *Backend { return &Backend{device, parts} }
+// New returns the backend that runs programs in that many parts. Auto is ByTensor.
+func New(device Device, parts int, split Split) *Backend { return &Backend{device, parts, split} }
 
 // Name returns the device's name with the number of parts, such as "cpu in 2 parts".
 func (b *Backend) Name() string { return fmt.Sprintf("%s in %d parts", b.device.Name(), b.parts) }
@@ -41,7 +55,18 @@ func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
 
 // Partition divides p as Compile does.
 func (b *Backend) Partition(p *plan.Program, l plan.Limits) ([]Part, error) {
+	if b.split == ByLayer {
+		return Layers(p, b.parts)
+	}
 	return Partition(p, b.parts, func(w *tensor.Tensor) bool { return b.device.Sums(w, b.parts, l) })
+}
+
+// Limits returns the limits of a part of a program with limits l.
+func (p *Part) Limits(l plan.Limits) plan.Limits {
+	if p.gives {
+		l.Rows = l.Tokens // it returns all of them
+	}
+	return l
 }
 
 // A taken is what a part takes of its device, in bytes.
@@ -55,6 +80,7 @@ func (b *Backend) most(p *plan.Program, l plan.Limits) (t taken) {
 		return t
 	}
 	for _, part := range parts {
+		l := part.Limits(l)
 		states, err := l.StateBytes(part.Program)
 		if err != nil {
 			return taken{}
@@ -89,33 +115,24 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: l, host: map[*byte][]byte{}}
-	if e.pages, err = layoutPages(p, parts, &l); err != nil {
+	pages, err := layoutPages(p, parts, &l)
+	if err != nil {
 		return nil, err
 	}
-	e.steps.New = func(s plan.PooledStep) *step {
-		return &step{e: e, PooledStep: s, batches: make([]plan.Batch, len(parts))}
+	g := group{p: p, lim: l, pages: pages, host: map[*byte][]byte{}}
+	if err := g.compile(ctx, b.backends(), parts, loaded); err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
-	pieces, read := map[*tensor.Tensor]int{}, map[*tensor.Tensor]bool{} // of each weight: how many are to be read, and whether a step reads it
-	for i := range parts {
-		for _, w := range parts[i].Program.Weights() {
-			pieces[parts[i].origin[w]]++
-		}
+	if b.split == ByLayer {
+		return newPipeline(&g, parts), nil
 	}
-	for i, d := range b.device.Connect(b.parts) {
-		part := &parts[i]
-		exe, err := d.Compile(ctx, part.Program, l, func(w *tensor.Tensor, spare bool) {
-			of := part.origin[w]
-			pieces[of]--
-			read[of] = read[of] || !spare
-			if pieces[of] == 0 && loaded != nil {
-				loaded(of, !read[of])
-			}
-		})
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("mesh: part %d of %d: %w", i, b.parts, err), e.Close())
-		}
-		e.parts = append(e.parts, exe)
+	return newExecutable(&g), nil
+}
+
+// backends returns a backend for each part.
+func (b *Backend) backends() []plan.Backend {
+	if b.split == ByLayer {
+		return b.device.Separate(b.parts)
 	}
-	return e, nil
+	return b.device.Connect(b.parts)
 }

@@ -17,7 +17,13 @@ func TestSuite(t *testing.T) {
 	longtest.Short(t) // package cpu runs the long form
 	for _, parts := range all {
 		t.Run(fmt.Sprint(parts), func(t *testing.T) {
-			plantest.Except(t, mesh.New(cpu.New(1), parts), "Spans", "Observed")
+			plantest.Except(t, mesh.New(cpu.New(1), parts, mesh.ByTensor), "Spans", "Observed")
 		})
 	}
+}
+
+// One processor after the other satisfies what one does, for programs that have no inputs already.
+func TestSuiteByLayer(t *testing.T) {
+	longtest.Short(t) // package cpu runs the long form
+	plantest.Except(t, mesh.New(cpu.New(1), 2, mesh.ByLayer), "Observed", "Input", "InputMalformed")
 }

@@ -58,10 +58,10 @@ func layoutPages(p *plan.Program, parts []Part, l *plan.Limits) (pageLayout, err
 // operations appends to ops what part does for the operations of a step on pages.
 func (y *pageLayout) operations(ops, of []plan.StateOp, part int) []plan.StateOp {
 	for _, op := range of {
-		if op.Kind == plan.SavePage && !y.owner[op.Group][part] {
+		s := y.part[op.Group][part]
+		if op.Kind == plan.SavePage && !y.owner[op.Group][part] || s.lo == s.hi {
 			continue
 		}
-		s := y.part[op.Group][part]
 		op.Host = op.Host[s.lo:s.hi:s.hi]
 		ops = append(ops, op)
 	}

@@ -13,7 +13,8 @@ import (
 type Part struct {
 	Program *plan.Program
 	origin  map[*tensor.Tensor]*tensor.Tensor // the whole weight of each weight of Program
-	heads   []plan.Range                      // by state: its key/value heads, of those of the whole state
+	heads   []plan.Range                      // by state of the whole program: its key/value heads; none if it has none of the state
+	gives   bool                              // its hidden states are the input of the next part, see [Layers]
 }
 
 // Partition divides p into parts with the same nodes in the same order. Results have the bits of p.
@@ -466,7 +467,7 @@ func (d *division) finish() ([]Part, error) {
 				p.States[s].KVHeads = c[i].Len()
 			}
 		}
-		all = append(all, Part{p, w.origin, heads})
+		all = append(all, Part{Program: p, origin: w.origin, heads: heads})
 	}
 	return all, nil
 }

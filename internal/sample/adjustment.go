@@ -1,8 +1,10 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // An Adjustment holds what sampling must know of one token of the vocabulary. The penalties of
@@ -34,6 +36,17 @@ func ValidateAdjustments(list []Adjustment, vocab int) error {
 		last = a.Token
 	}
 	return nil
+}
+
+// Chosen returns list for a token that was chosen once more. list is not changed.
+func Chosen(list []Adjustment, token int32) []Adjustment {
+	i, found := slices.BinarySearchFunc(list, token, func(a Adjustment, t int32) int { return cmp.Compare(a.Token, t) })
+	if !found {
+		return slices.Concat(list[:i], []Adjustment{{Token: token, Count: 1}}, list[i:])
+	}
+	list = slices.Clone(list)
+	list[i].Count = min(list[i].Count, math.MaxInt32-2) + 1
+	return list
 }
 
 // adjust returns logits after the biases of list and the penalties of p. The result is in the

@@ -45,7 +45,7 @@ def _facts() -> list[Fact]:
             "Yes: Gemma, Phi, DeepSeek, gpt-oss, GLM, Falcon, GPT-2, Granite, Mixtral, Mamba and BERT are among its architectures. docs/models.md lists all.",
         ], ["yes", "docs/models.md"], asks=["can it run {Gemma|Phi|GPT-2|Falcon|DeepSeek|Mamba|BERT|Granite|gpt-oss|Mixtral|GLM}?", "does realizar support {Gemma|Phi|GPT-2|DeepSeek|mixtures of experts|Mamba|encoders|GLM}?", "is {Gemma|Phi-3|a mixture of experts|Mamba|gpt-oss|DeepSeek} supported?", "does {Gemma|DeepSeek|Phi|gpt-oss} work?", "Gemma?", "DeepSeek?", "can realizar run mixtures of experts?", "does it run {recurrent|hybrid} models?"], weight=2),
         Fact("other architectures", [
-            "There is no image input yet, a model runs on one GPU, and there are no adapters and no draft models. The README says what is missing.",
+            "There is no image input yet, and there are no adapters. The README says what is missing.",
         ], ["image", "readme"], asks=["what is not supported?", "what is missing in realizar?", "what can realizar not do{ yet|}?", "what are the limits of realizar?", "is there anything it cannot run?"], weight=2),
         Fact("formats", [
             "realizar opens GGUF files in every weight format that llama.cpp writes, and safetensors from F64 to BF16, FP8, GPTQ and AWQ: one file, shards, or a folder.",
@@ -116,7 +116,7 @@ def _facts() -> list[Fact]:
             "llama.cpp is another engine for GGUF files, written in C++. realizar reads the same files, is one Go binary without cgo, and its answers are the same to the bit in every batch. docs/comparison.md has more.",
         ], ["llama.cpp", "go"], asks=["how does realizar {compare with|differ from} llama.cpp?", "realizar or llama.cpp?", "what is the difference {to|between realizar and} llama.cpp?", "why not {use |}llama.cpp?", "is realizar better than llama.cpp?", "realizar vs llama.cpp", "does it use llama.cpp?", "is realizar based on llama.cpp?", "what about llama.cpp?"]),
         Fact("vllm", [
-            "vLLM is a server for many GPUs, written in Python. realizar is one binary without Python for a CPU or one GPU; its server takes fields of vLLM and has metrics of the same names.",
+            "vLLM is a server for many GPUs, written in Python. realizar is one binary without Python for a CPU or the GPUs of one host; its server takes fields of vLLM and has metrics of the same names.",
         ], ["vllm", "binary"], asks=["how does realizar {compare with|differ from} vLLM?", "realizar or vLLM?", "what is the difference {to|between realizar and} vLLM?", "why not {use |}vLLM?", "is realizar better than vLLM?", "realizar vs vLLM", "is it like vLLM?", "what about vLLM?"]),
         Fact("ollama", [
             "Ollama is a program with a library of ready models. realizar has Ollama's API, pulls and runs its models, and never cuts a prompt: what does not fit is an error.",

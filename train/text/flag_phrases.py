@@ -296,6 +296,13 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "give {a model|realizar} {half|a part|a fraction} of the GPU",
         "set {the|a} {fraction|share|limit} of GPU memory",
     ]),
+    "--split": (["divide a model"], [
+        "{choose|say|set} how {several |two |}GPUs {divide|split|share} {a|the} model",
+        "give each GPU {some of the layers|its own layers|whole layers}{ instead of a share of each|}",
+        "{use|turn on|run with} {pipeline parallelism|pipelines of layers|layers on several GPUs}",
+        "{run|split} a model on GPUs {without NVLink|without fast links|that do not reach each other's memory}",
+        "{choose|switch} between tensor and pipeline parallelism",
+    ]),
     "--stream-weights": (["stream from host memory"], [
         "stream {the |}{weights|layers} {from the host|to the GPU|through the GPU|from RAM}{ in every step|}",
         "{run|fit|use} a model that {does not fit|is too large|has no room} {on|for} {the GPU|my card|VRAM}{ layer by layer|}",

@@ -1,0 +1,381 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A pipeline runs every step in one part after the other, see [Layers]. A step is cut into
+// micro-batches, so that a part runs one of them while the next part runs the one before. Micro-batches
+// go through all parts in the order of the steps and of their tokens.
+//
+// What a part computes for the next one goes through the host's memory, and so do the tokens that a
+// step samples for the next one. So a pipeline needs no link between devices.
+type pipeline struct {
+	*group
+	whole  bool // sequences cannot be cut
+	cut    int  // see cutTokens
+	stages []*stage
+	ended  chan struct{} // closed when all steps are done and there will be no more
+	wanted int           // number of rows of the step submitted last
+	before *sampled      // the tokens of the step submitted last
+	late   *pipelined
+	steps  plan.StepPool[pipelined]
+}
+
+// newPipeline starts the goroutines of g's parts.
+func newPipeline(g *group, parts []Part) *pipeline {
+	e := &pipeline{group: g, cut: cutTokens, ended: make(chan struct{}), whole: g.p.Whole || slices.ContainsFunc(g.p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence })}
+	e.steps.New = func(s plan.PooledStep) *pipelined { return &pipelined{e: e, PooledStep: s} }
+	rows := make([]plan.Row, g.lim.Tokens)
+	for i := range rows {
+		rows[i] = plan.Row{Token: int32(i), Want: plan.WantHidden}
+	}
+	for i, part := range g.parts {
+		s := &stage{e: e, index: i, part: part, gives: parts[i].gives, rows: rows}
+		s.waiting.init()
+		s.running.init()
+		e.stages = append(e.stages, s)
+	}
+	for _, s := range e.stages {
+		go s.begin()
+		go s.end()
+	}
+	return e
+}
+
+// A pipelined is a step of a pipeline.
+type pipelined struct {
+	plan.PooledStep
+	e      *pipeline
+	all    []*microBatch // those in use, and others to reuse
+	n      int           // number of micro-batches
+	bounds []int
+	before *sampled // the tokens of the step before
+	own    *sampled
+	chosen chan struct{} // closed when Choose has been called; nil if the step is not late
+	left   int           // micro-batches that are not done
+	done   atomic.Bool
+}
+
+// A sampled is the tokens of a step, which the next step may need before the step is done, and after
+// it has been released.
+type sampled struct {
+	tokens []int32         // by row; -1: the row has none
+	ends   []int           // by micro-batch: the end of its rows
+	ready  []chan struct{} // by micro-batch: closed when its tokens are there
+	errs   []error         // by micro-batch: why there are none
+}
+
+// token waits for the token of a row.
+func (x *sampled) token(row int) (int32, error) {
+	i, _ := slices.BinarySearch(x.ends, row+1)
+	<-x.ready[i]
+	return x.tokens[row], x.errs[i]
+}
+
+// Submit implements [plan.Executable].
+func (e *pipeline) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.closed {
+		return nil, errors.New("mesh: the executable is closed")
+	}
+	if e.late != nil {
+		return nil, errors.New("mesh: the previous step is late and needs Choose first")
+	}
+	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
+		return nil, err
+	}
+	s := e.steps.Take()
+	s.Batch, s.before, s.chosen = b, e.before, nil
+	s.Result.Times, s.Result.Layers, s.Result.Spans = plan.Times{}, nil, nil
+	s.done.Store(false)
+	if b.Late {
+		s.chosen, e.late = make(chan struct{}), s
+	}
+	s.bounds = e.bounds(s.bounds, b)
+	s.n = len(s.bounds) - 1
+	s.left = s.n
+	s.own = &sampled{tokens: make([]int32, len(b.Rows)), errs: make([]error, s.n)}
+	for i := range s.n {
+		if i == len(s.all) {
+			s.all = append(s.all, &microBatch{})
+		}
+		m := s.all[i]
+		m.take(s, s.bounds[i], s.bounds[i+1])
+		m.index = i
+		s.own.ends, s.own.ready = append(s.own.ends, m.rows.Hi), append(s.own.ready, make(chan struct{}))
+	}
+	e.begun++
+	e.wanted, e.before = len(b.Rows), s.own
+	for _, m := range s.all[:s.n] {
+		e.stages[0].waiting.push(m)
+	}
+	return s, nil
+}
+
+// Choose implements [plan.Executable].
+func (e *pipeline) Choose(s plan.Step) error {
+	if e.late == nil || s != plan.Step(e.late) {
+		return errors.New("mesh: Choose of a step that is not the one submitted last")
+	}
+	close(e.late.chosen)
+	e.late = nil
+	return nil
+}
+
+// SetMask implements [plan.Executable]. The last part samples.
+func (e *pipeline) SetMask(id int32, words []uint32) error {
+	last := e.parts[len(e.parts)-1]
+	last.Lock()
+	defer last.Unlock()
+	return last.SetMask(id, words)
+}
+
+// Close implements [plan.Executable].
+func (e *pipeline) Close() error {
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	if e.late != nil {
+		_ = e.Choose(e.late) // of the step submitted last
+	}
+	e.stages[0].waiting.close()
+	<-e.ended
+	return e.group.Close()
+}
+
+// Release implements [plan.Step].
+func (s *pipelined) Release() {
+	if !s.done.Load() {
+		return // it is left to the garbage collector
+	}
+	for _, m := range s.all[:s.n] {
+		m.release(len(m.steps))
+	}
+	s.PooledStep.Release()
+}
+
+// A stage is a part of a pipeline with what it runs.
+type stage struct {
+	e       *pipeline
+	index   int
+	part    *member
+	gives   bool       // its hidden states are the input of the next one
+	rows    []plan.Row // all rows of a step, if it gives
+	waiting line       // micro-batches to begin
+	running line       // those begun, or that failed before
+}
+
+// begin begins micro-batches in their order.
+func (s *stage) begin() {
+	for m := s.waiting.pop(); m != nil; m = s.waiting.pop() {
+		if s.index == 0 {
+			m.resolve()
+		}
+		if m.err == nil {
+			if err := s.submit(m); err != nil {
+				m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)
+			}
+		}
+		s.running.push(m)
+	}
+	s.running.close()
+}
+
+// submit submits m to the part. A late step waits for its Choose in the last part.
+func (s *stage) submit(m *microBatch) error {
+	b, of := &m.batch, m.s.Batch
+	b.Rows, b.Late, b.Input, b.States = m.last, of.Late, m.input, nil
+	if s.gives {
+		b.Rows, b.Late = s.rows[:len(b.Tokens)], false
+	}
+	if m.tokens.Lo == 0 {
+		m.ops = s.e.pages.operations(m.ops[:0], of.States, s.index)
+		b.States = m.ops
+	}
+	begun, err := s.call(func() (plan.Step, error) { return s.part.Submit(b) })
+	if err != nil {
+		return err
+	}
+	m.steps = append(m.steps, begun)
+	if b.Late {
+		<-m.s.chosen
+		if _, err = s.call(func() (plan.Step, error) { return nil, s.part.Choose(begun) }); err != nil {
+			m.steps = m.steps[:s.index] // it is lost
+		}
+	}
+	return err
+}
+
+func (s *stage) call(do func() (plan.Step, error)) (plan.Step, error) {
+	s.part.Lock()
+	defer s.part.Unlock()
+	return do()
+}
+
+// end waits for micro-batches in their order, and passes them to the next part.
+func (s *stage) end() {
+	for m := s.running.pop(); m != nil; m = s.running.pop() {
+		if len(m.steps) > s.index { // it has begun
+			r, err := m.steps[s.index].Wait(context.Background())
+			if err != nil && m.err == nil {
+				m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)
+			}
+			if err == nil {
+				m.collect(r, s.index)
+			}
+		}
+		m.release(s.index) // of the part before, which this one has read
+		if s.index+1 < len(s.e.stages) {
+			s.e.stages[s.index+1].waiting.push(m)
+		} else {
+			m.s.end(m)
+		}
+	}
+	if s.index+1 < len(s.e.stages) {
+		s.e.stages[s.index+1].waiting.close()
+	} else {
+		close(s.e.ended)
+	}
+}
+
+// collect takes what the next part, or the step, needs of a part's result.
+func (m *microBatch) collect(r *plan.Result, part int) {
+	m.result, m.input = r, r.Hidden
+	for q, err := range r.Err {
+		if err != nil {
+			m.fail(q, err)
+		}
+	}
+	if b := &m.batch; b.Trace || b.Timed || b.Spans {
+		m.s.measured(r, part)
+	}
+}
+
+// measured adds the times of a part to those of a step that is one micro-batch.
+func (s *pipelined) measured(r *plan.Result, part int) {
+	into := &s.Result
+	if part == 0 {
+		into.Times.Embed = r.Times.Embed
+	}
+	into.Times.Choose = r.Times.Choose
+	into.Times.Total += r.Times.Total
+	if r.Layers != nil && into.Layers == nil {
+		into.Layers = make([]time.Duration, s.e.p.Layers()+1)
+	}
+	for i, d := range r.Layers {
+		into.Layers[i] += d
+	}
+	begun := time.Duration(0)
+	if n := len(into.Spans); n > 0 {
+		begun = into.Spans[n-1].Begin + into.Spans[n-1].Time
+	}
+	for _, span := range r.Spans {
+		span.Begin += begun
+		into.Spans = append(into.Spans, span)
+	}
+}
+
+// release releases the steps of the first parts.
+func (m *microBatch) release(parts int) {
+	for i := range m.steps[:min(parts, len(m.steps))] {
+		if m.steps[i] != nil {
+			m.steps[i].Release()
+			m.steps[i] = nil
+		}
+	}
+}
+
+// end adds the results of m, which has been through all parts, to those of the step.
+func (s *pipelined) end(m *microBatch) {
+	own := s.own
+	own.errs[m.index] = m.err
+	for i := range m.last {
+		if own.tokens[m.rows.Lo+i] = -1; m.err == nil && (m.errs == nil || m.errs[sequenceOf(m.batch.Start, int(m.last[i].Token))] == nil) {
+			own.tokens[m.rows.Lo+i] = m.result.Tokens[i]
+		}
+	}
+	close(own.ready[m.index])
+	if s.left--; s.left > 0 {
+		return
+	}
+	s.finish()
+}
+
+// finish makes the result of the step.
+func (s *pipelined) finish() {
+	r := &s.Result
+	r.Tokens, r.Err = append(r.Tokens[:0], s.own.tokens...), nil
+	r.Logits, r.Hidden, r.LogProbabilities = r.Logits[:0], r.Hidden[:0], r.LogProbabilities[:0]
+	s.Err = nil
+	for _, m := range s.all[:s.n] {
+		if m.err != nil {
+			s.Err = m.err
+			break
+		}
+		r.Logits, r.Hidden = append(r.Logits, m.result.Logits...), append(r.Hidden, m.result.Hidden...)
+		r.LogProbabilities = append(r.LogProbabilities, m.result.LogProbabilities...)
+		for q, err := range m.errs {
+			if err == nil {
+				continue
+			}
+			if r.Err == nil {
+				r.Err = make([]error, s.Batch.Seqs())
+			}
+			if at := &r.Err[m.sequences.Lo+q]; *at == nil {
+				*at = err
+			}
+		}
+	}
+	s.done.Store(true)
+	s.e.done.Add(1)
+	s.Finish()
+}
+
+// A line is micro-batches in their order.
+type line struct {
+	mu     sync.Mutex
+	moved  sync.Cond
+	all    []*microBatch
+	closed bool
+}
+
+func (l *line) init() { l.moved.L = &l.mu }
+
+func (l *line) push(m *microBatch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, m)
+	l.moved.Broadcast()
+}
+
+// close ends the line behind what has been pushed.
+func (l *line) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.moved.Broadcast()
+}
+
+// pop removes the first micro-batch, and waits for one if there is none. It returns nil at the end.
+func (l *line) pop() *microBatch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.all) == 0 && !l.closed {
+		l.moved.Wait()
+	}
+	if len(l.all) == 0 {
+		return nil
+	}
+	m := l.all[0]
+	l.all = append(l.all[:0], l.all[1:]...)
+	return m
+}
