@@ -34,13 +34,14 @@ type StepTiming struct {
 	// of the host.
 	Device, Embed, Choose time.Duration
 
-	// Spans are the parts of the step, in order, if [Options.Profile] is set. They are valid until
-	// [Options.Watch] returns.
+	// Spans are the parts of the step, by device and in order, if [Options.Profile] is set. They are
+	// valid until [Options.Watch] returns.
 	Spans []Span
 }
 
 // A Span is a part of a step: a kernel on a GPU, a stage of the plan on the CPU.
 type Span struct {
+	Device int           // number of the GPU among those that run the model together, from 0
 	Kernel string        // name of the kernel
 	Where  string        // operations that it computed
 	Layer  int           // counted from 0; -1 outside of layers, as for the embedding and the head
@@ -99,7 +100,7 @@ func (w *watcher) of(replica int) *engine.Watch {
 			w.spans = w.spans[:0]
 			for i := range r.Spans {
 				s := &r.Spans[i]
-				w.spans = append(w.spans, Span{Kernel: s.Kernel, Where: s.Where, Layer: s.Layer, Begin: s.Begin, Time: s.Time, Bytes: int64(s.Bytes)})
+				w.spans = append(w.spans, Span{Device: s.Device, Kernel: s.Kernel, Where: s.Where, Layer: s.Layer, Begin: s.Begin, Time: s.Time, Bytes: int64(s.Bytes)})
 			}
 			t.Spans = w.spans
 		}

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/mesh"
 )
 
 // memoryRates measures how fast memory is read, in bytes per second, on the device of the given
 // kind and description that f chooses. If link is set, copies is the rate of copies from host memory
 // to the device.
 func memoryRates(ctx context.Context, f *modelFlags, kind, description string, link bool) (reads, copies float64, err error) {
-	c := backends.Choice{Name: f.Device, Threads: f.Threads}
+	c := backends.Choice{Name: f.Device, Threads: f.Threads, Split: mesh.Split(f.options().Split)}
 	if backends.Automatic(c.Name) {
 		c.Name = kind
 	}

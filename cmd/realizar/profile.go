@@ -12,15 +12,16 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A profile sums up the spans of all steps, by kernel and by layer. For the trace file it keeps
-// whole steps, up to a total of most spans.
+// A profile sums up the spans of all steps, by kernel and by layer: of devices that work at the same
+// time, those of the first. For the trace file it keeps whole steps, up to a total of most spans.
 type profile struct {
 	model      string
 	device     string
 	deviceName string // as [realizar.Model.DeviceName] has it
 
-	reads  float64 // bandwidth of the model's memory in bytes per second; 0 if unknown
-	cached bool    // some part was read faster than that
+	together int     // devices that work at the same time; 0 if there is one
+	reads    float64 // bandwidth of the memory of all of them in bytes per second; 0 if unknown
+	cached   bool    // some part was read faster than that
 
 	answers work // decode steps: one token for each answer
 	prompts work // all other steps
@@ -74,8 +75,18 @@ func (p *profile) step(s *realizar.StepTiming) {
 	w.tokens += s.Tokens
 	w.device += s.Device
 	w.clock += s.Done.Sub(s.Begun)
+	device, alone, end := 0, true, time.Duration(0) // of the spans before, and when the last one ended
 	for i := range s.Spans {
 		span := &s.Spans[i]
+		if span.Device != device {
+			if device, alone = span.Device, span.Begin >= end; !alone {
+				p.together = max(p.together, device+1)
+			}
+		}
+		if !alone {
+			continue
+		}
+		end = max(end, span.Begin+span.Time)
 		w.all.add(span)
 		shareOf(w.kernels, span.Kernel).add(span)
 		shareOf(w.layers, span.Layer).add(span)
@@ -114,6 +125,9 @@ func (p *profile) write(w io.Writer) {
 		text = "\nno step was made: there is nothing to take apart\n"
 	case p.reads > 0:
 		text += fmt.Sprintf("\nof memory: %.1f GB/s, as %s reads it from first to last, measured after these steps\n", p.reads/1e9, cmp.Or(p.deviceName, p.device))
+		if p.together > 1 {
+			text += fmt.Sprintf("The tables are those of the first of %d devices that work at the same time; of memory is of the rate of one.\n", p.together)
+		}
 		if p.cached {
 			text += "More than 100% of memory: a cache holds a part of what is read.\n"
 		}
@@ -169,8 +183,9 @@ func (p *profile) speed(s *share) []string {
 	if p.reads == 0 {
 		return []string{fmt.Sprintf("%.1f", rate/1e9), "-"}
 	}
-	p.cached = p.cached || rate > p.reads
-	return []string{fmt.Sprintf("%.1f", rate/1e9), fmt.Sprintf("%.1f%%", 100*rate/p.reads)}
+	reads := p.reads / float64(max(1, p.together))
+	p.cached = p.cached || rate > reads
+	return []string{fmt.Sprintf("%.1f", rate/1e9), fmt.Sprintf("%.1f%%", 100*rate/reads)}
 }
 
 func microsecondsText(d time.Duration, n int) string {

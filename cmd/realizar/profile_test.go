@@ -143,6 +143,9 @@ func checkTrace(t *testing.T, data []byte) (parsed parsedTrace, kernels [][]pars
 			t.Fatalf("event %d of thread %d lasts from %d to %d ns, the one before to %d", i, *e.Thread, from, to, ends[*e.Thread])
 		}
 		ends[*e.Thread] = to
+		if *e.Thread > kernelsThread && names[fmt.Sprintf("thread_name kernels of device %d", *e.Thread-kernelsThread)] != *e.Thread {
+			t.Fatalf("event %d is of thread %d, which has no name", i, *e.Thread)
+		}
 		if e.Cat == "step" {
 			begin, end = from, to
 			kernels = append(kernels, nil)
@@ -152,13 +155,52 @@ func checkTrace(t *testing.T, data []byte) (parsed parsedTrace, kernels [][]pars
 			kernels[last] = append(kernels[last], e)
 		}
 	}
-	if names["thread_name steps"] != stepsThread || names["thread_name kernels"] != kernelsThread || len(names) != 3 {
+	if names["thread_name steps"] != stepsThread || names["thread_name kernels"] != kernelsThread || len(names) < 3 {
 		t.Errorf("names of threads: %v", names)
 	}
 	if parsed.DisplayTimeUnit != "ms" || parsed.OtherData.Steps != len(kernels) {
 		t.Errorf("%+v with %d steps", parsed.OtherData, len(kernels))
 	}
 	return parsed, kernels
+}
+
+// alone counts the spans of devices that begin when those counted before have ended.
+func alone(all []realizar.Span) int {
+	var counted []realizar.Span
+	for i := 0; i < len(all); {
+		to := i + 1
+		for to < len(all) && all[to].Device == all[i].Device {
+			to++
+		}
+		if !slices.ContainsFunc(counted, func(s realizar.Span) bool { return s.Begin+s.Time > all[i].Begin }) {
+			counted = append(counted, all[i:to]...)
+		}
+		i = to
+	}
+	return len(counted)
+}
+
+// Of devices that work at the same time the tables are those of the first; of devices that work one
+// after the other they are those of all.
+func TestProfileOfSeveral(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		p := newProfile("model.gguf", 100)
+		p.device, p.reads = "abacus", 4e9
+		second := us(10)
+		if together {
+			second = 0
+		}
+		p.step(&realizar.StepTiming{Step: 1, Answers: 1, Tokens: 1, Begun: at(0), Done: at(30), Device: us(20), Spans: []realizar.Span{
+			{Kernel: "beads", Where: "layer 0", Time: us(10), Bytes: 10_000}, {Device: 1, Kernel: "beads", Where: "layer 1", Layer: 1, Begin: second, Time: us(10), Bytes: 10_000},
+		}})
+		var text bytes.Buffer
+		p.write(&text)
+		rows := []string{"beads       2     0.020    10.00  100.0%     9.8 KiB   1.0      25.0%"}
+		if together {
+			rows = []string{"beads       1     0.010    10.00  50.0%     9.8 KiB   1.0      50.0%", "\nThe tables are those of the first of 2 devices that work at the same time; of memory is of the rate of one.\n"}
+		}
+		mentions(t, text.String(), rows...)
+	}
 }
 
 // TestTraceFile checks that for any times of a device the file can be opened by viewers, has no
@@ -177,12 +219,18 @@ func TestTraceFile(t *testing.T) {
 			s.Done = at(clock)
 			s.Device = us(float64(rng.IntN(600))) // not limited to the host's times
 			begin := time.Duration(0)
+			device, together := 0, rng.IntN(2) == 0
 			for range rng.IntN(40) {
-				span := realizar.Span{Kernel: "k<\"é\x00", Where: "here", Layer: rng.IntN(4) - 1, Begin: max(0, begin+time.Duration(rng.IntN(40)-20)), Time: time.Duration(rng.IntN(20_000)), Bytes: rng.Int64N(1e9)}
+				if rng.IntN(20) == 0 {
+					if device++; together {
+						begin = 0
+					}
+				}
+				span := realizar.Span{Device: device, Kernel: "k<\"é\x00", Where: "here", Layer: rng.IntN(4) - 1, Begin: max(0, begin+time.Duration(rng.IntN(40)-20)), Time: time.Duration(rng.IntN(20_000)), Bytes: rng.Int64N(1e9)}
 				begin = span.Begin + span.Time
 				s.Spans = append(s.Spans, span)
 			}
-			calls += len(s.Spans)
+			calls += alone(s.Spans)
 			p.step(&s)
 			steps = append(steps, slices.Clone(s.Spans))
 			clear(s.Spans) // the model owns them
@@ -204,7 +252,7 @@ func TestTraceFile(t *testing.T) {
 			for k, e := range kernels[i] {
 				want := steps[i][k]
 				layer, has := e.Args["layer"].(float64)
-				if e.Args["where"] != want.Where || e.Args["bytes"] != float64(want.Bytes) || has != (want.Layer >= 0) || has && int(layer) != want.Layer {
+				if e.Args["where"] != want.Where || e.Args["bytes"] != float64(want.Bytes) || *e.Thread != kernelsThread+want.Device || has != (want.Layer >= 0) || has && int(layer) != want.Layer {
 					t.Fatalf("a kernel has %v, want %+v", e.Args, want)
 				}
 			}

@@ -73,7 +73,8 @@ of wall-clock time since the previous token. With --json they are the member tra
 --profile FILE runs the steps kernel by kernel and writes tables by kernel and by layer: calls, time,
 the least bytes to read and write, and the share of the memory bandwidth measured at the end. Prefill
 and decode are separate. ui.perfetto.dev opens FILE, and so does chrome://tracing where it is
-enabled.
+enabled. It has a track for each of several GPUs; the tables are those of one of them if all work at
+the same time.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys recall earlier
 messages. Ctrl-C stops the answer, Ctrl-D leaves. /help lists the commands: /clear, /set, /show,

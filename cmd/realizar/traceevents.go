@@ -32,7 +32,7 @@ func newTracedStep(s *realizar.StepTiming) tracedStep {
 	return t
 }
 
-// The threads of a trace file.
+// The threads of a trace file: steps, and the kernels of each device.
 const (
 	stepsThread = 1 + iota
 	kernelsThread
@@ -90,9 +90,9 @@ func named(what string, thread int, name string) *traceEvent {
 }
 
 // writeTrace writes the kept steps as a trace file: a JSON object with an event for each step and
-// each of its spans, in the order of their beginnings. Two threads show the device: its steps, and
-// at the same time their kernels. The device and the host have no common clock, so a step ends when
-// the host learned that it was done, or later by the time of the steps before it.
+// each of its spans, by device and in the order of their beginnings. A thread shows the steps, and
+// one for each device its kernels at the same time. Devices and host have no common clock, so a step
+// ends when the host learned that it was done, or later by the time of the steps before it.
 func (p *profile) writeTrace(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	head, err := json.Marshal(map[string]any{"model": p.model, "device": p.device, "device_name": p.deviceName, "steps": len(p.kept), "steps_left_out": p.dropped})
@@ -110,7 +110,11 @@ func (p *profile) writeTrace(w io.Writer) error {
 		separator = ",\n"
 		return err
 	}
-	for _, e := range []*traceEvent{named("process_name", 0, p.model), named("thread_name", stepsThread, "steps"), named("thread_name", kernelsThread, "kernels")} {
+	names := []*traceEvent{named("process_name", 0, p.model), named("thread_name", stepsThread, "steps"), named("thread_name", kernelsThread, "kernels")}
+	for device := 1; device < p.devices(); device++ {
+		names = append(names, named("thread_name", kernelsThread+device, fmt.Sprintf("kernels of device %d", device)))
+	}
+	for _, e := range names {
 		if err := put(e); err != nil {
 			return err
 		}
@@ -134,6 +138,17 @@ func (p *profile) writeTrace(w io.Writer) error {
 	return out.Flush()
 }
 
+// devices returns how many devices the kept spans are of, at least 1.
+func (p *profile) devices() int {
+	n := 1
+	for i := range p.kept {
+		for j := range p.kept[i].spans {
+			n = max(n, p.kept[i].spans[j].Device+1)
+		}
+	}
+	return n
+}
+
 // events writes the events of s, which begins at the time at.
 func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error {
 	name := "step of " + strconv.Itoa(s.tokens) + " tokens"
@@ -143,9 +158,12 @@ func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error
 	if err := put(complete(stepsThread, "step", name, at, s.device, stepArgs{s.number, s.answers, s.tokens, s.chosen, microseconds(s.clock)})); err != nil {
 		return err
 	}
-	past := time.Duration(0) // of the previous span
+	device, past := 0, time.Duration(0) // of the previous span
 	for i := range s.spans {
 		span := &s.spans[i]
+		if span.Device != device {
+			device, past = span.Device, 0
+		}
 		// Timers round: a span begins only after the previous one has ended.
 		begin := max(past, span.Begin)
 		past = max(begin, span.Begin+span.Time)
@@ -153,7 +171,7 @@ func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error
 		if span.Layer >= 0 {
 			args.Layer = &span.Layer
 		}
-		if err := put(complete(kernelsThread, "kernel", span.Kernel, at+begin, past-begin, args)); err != nil {
+		if err := put(complete(kernelsThread+device, "kernel", span.Kernel, at+begin, past-begin, args)); err != nil {
 			return err
 		}
 	}

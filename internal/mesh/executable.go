@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -34,6 +35,7 @@ type step struct {
 	e       *executable
 	batches []plan.Batch // by part
 	rows    []plan.Row   // of parts other than the first
+	spans   []plan.Span  // of all parts
 	steps   []plan.Step  // by part
 
 	done atomic.Bool // has been waited for
@@ -62,7 +64,7 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		ops, mine := s.batches[i].States[:0], *b
 		mine.States = e.pages.operations(ops, b.States, i)
 		if i > 0 {
-			mine.Rows, mine.Trace, mine.Timed, mine.Spans = s.rows, false, false, false
+			mine.Rows, mine.Trace, mine.Timed = s.rows, false, false
 		}
 		s.batches[i] = mine
 		s.steps[i], err = part.Submit(&s.batches[i])
@@ -102,6 +104,12 @@ func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 		return nil, failed
 	}
 	result := results[0]
+	if s.spans = s.spans[:0]; s.Batch.Spans {
+		for part, r := range results {
+			s.spans = appendSpans(s.spans, r.Spans, part, 0)
+		}
+		result.Spans = s.spans
+	}
 	for _, r := range results[1:] {
 		result.Err = merge(result.Err, r.Err)
 	}
@@ -113,6 +121,15 @@ func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 		}
 	}
 	return result, nil
+}
+
+// appendSpans appends the spans of a part of a program whose step begins at the time at.
+func appendSpans(all, of []plan.Span, part int, at time.Duration) []plan.Span {
+	for _, span := range of {
+		span.Device, span.Begin = part, span.Begin+at
+		all = append(all, span)
+	}
+	return all
 }
 
 // sequence returns the sequence of a row.

@@ -278,10 +278,7 @@ func (s *pipelined) measured(r *plan.Result, part int) {
 	if n := len(into.Spans); n > 0 {
 		begun = into.Spans[n-1].Begin + into.Spans[n-1].Time
 	}
-	for _, span := range r.Spans {
-		span.Begin += begun
-		into.Spans = append(into.Spans, span)
-	}
+	into.Spans = appendSpans(into.Spans, r.Spans, part, begun)
 }
 
 // release releases the steps of the first parts.
