@@ -175,3 +175,20 @@ func TestIndivisible(t *testing.T) {
 		t.Errorf("a program with a head: %v", err)
 	}
 }
+
+// The least memory of a model on several devices says which they are.
+func TestLeastOfSeveral(t *testing.T) {
+	s := newStreamer(t, &synthtest.Deep)
+	a := *s.abacus
+	a.free = roomy8G
+	frames(t, &a, 4, nil)
+	d, err := Describe(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]int{"abacus:2,1": {2, 1}, "abacus:3": {3}, "abacus": {0}, "cpu": nil} {
+		if l, err := d.Least(t.Context(), Options{Device: name, Context: 1024}); err != nil || !slices.Equal(l.Numbers, want) {
+			t.Errorf("%s: %+v, %v; want the devices %v", name, l, err, want)
+		}
+	}
+}

@@ -109,7 +109,8 @@ func (d *Description) Replicas(o Options) ([]*Memory, error) {
 type LeastMemory struct {
 	Context int    `json:"context"`              // tokens of the answer for which the KV cache has room
 	Device  string `json:"device"`               // "cpu" or "cuda"
-	Bytes   int64  `json:"bytes"`                // device memory: weights, KV cache and scratch
+	Numbers []int  `json:"numbers,omitempty"`    // of the GPUs that run the model together, which all take as much
+	Bytes   int64  `json:"bytes"`                // device memory of all of them: weights, KV cache and scratch
 	Host    int64  `json:"host_cache,omitempty"` // host memory, in addition to Bytes
 	Free    int64  `json:"free,omitempty"`       // device memory that o allows to take now; 0 if unknown
 }
@@ -127,6 +128,9 @@ func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error
 	_, err := d.plan(ctx, o, func(p *memory.Planner) error {
 		c, m, err := p.Least()
 		l.Context, l.Device, l.Bytes = c.Context, p.Device.Name(), int64(m.Weights)+int64(m.States)+int64(m.Scratch)
+		if !p.Device.Kind.Host {
+			l.Numbers = p.Device.Numbers
+		}
 		if p.Draft != nil {
 			l.Bytes += p.Draft.Least
 		}

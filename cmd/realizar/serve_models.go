@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -144,7 +143,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 		if err != nil {
 			return nil, err
 		}
-		p.options.Context, p.need = least.Context, pool.Need{deviceKey(least.Device, m.Device): least.Bytes}
+		p.options.Context, p.need = least.Context, needOf(least)
 		if onHost(least.Device) {
 			p.options.Memory = least.Bytes
 		} else {
@@ -155,15 +154,6 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	defer l.plans.mu.Unlock()
 	l.plans.names[name] = p
 	return p.need, nil
-}
-
-// deviceKey returns the key of a device among those that models share: its kind, and the number
-// that a flag gives. Without a number, or with 0, it is the first device of the kind.
-func deviceKey(kind, flag string) string {
-	if _, number, ok := strings.Cut(flag, ":"); ok && number != "0" && !onHost(kind) {
-		return kind + ":" + number
-	}
-	return kind
 }
 
 // onHost reports whether a device computes in host memory.
@@ -184,7 +174,12 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 		if err != nil || asked || least.Context <= severalContext {
 			return least, err
 		}
-		if limit, ok := l.limits[deviceKey(least.Device, o.Device)]; !ok || least.Bytes <= limit/2 {
+		fits := true
+		for device, bytes := range needOf(least) {
+			limit, ok := l.limits[device]
+			fits = fits && (!ok || bytes <= limit/2)
+		}
+		if fits {
 			return least, nil
 		}
 		o.Context = max(severalContext, least.Context/2)
@@ -283,8 +278,10 @@ func (l *modelLoader) limitsOf(list []servedModel, memory int64) (pool.Need, err
 		if err == nil {
 			var least *realizar.LeastMemory
 			if least, err = l.least(l.app.ctx, path, m.options()); err == nil {
-				device := deviceKey(least.Device, m.Device)
-				limits[device] = cmp.Or(limits[device], least.Free, unlimited)
+				devices := devicesOf(least)
+				for _, d := range devices {
+					limits[d] = cmp.Or(limits[d], least.Free/int64(len(devices)), unlimited)
+				}
 			}
 		}
 		if err != nil {

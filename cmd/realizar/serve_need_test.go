@@ -1,0 +1,27 @@
+package main
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/pool"
+)
+
+// A model takes as much of each GPU that runs it, and shares the first one with models that name no
+// number.
+func TestNeedOf(t *testing.T) {
+	for _, c := range []struct {
+		least realizar.LeastMemory
+		want  pool.Need
+	}{
+		{realizar.LeastMemory{Device: "cpu", Bytes: 7}, pool.Need{"cpu": 7}},
+		{realizar.LeastMemory{Device: "cuda", Numbers: []int{0}, Bytes: 7}, pool.Need{"cuda": 7}},
+		{realizar.LeastMemory{Device: "cuda", Numbers: []int{3}, Bytes: 7}, pool.Need{"cuda:3": 7}},
+		{realizar.LeastMemory{Device: "cuda", Numbers: []int{1, 0}, Bytes: 7}, pool.Need{"cuda": 4, "cuda:1": 4}},
+	} {
+		if got := needOf(&c.least); !maps.Equal(got, c.want) {
+			t.Errorf("%+v needs %v, want %v", c.least, got, c.want)
+		}
+	}
+}
