@@ -12,8 +12,10 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
 	"github.com/realizar/realizar/internal/longtest"
+	"github.com/realizar/realizar/internal/mesh"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -27,12 +29,7 @@ import (
 
 func gpu(t *testing.T) *cuda.Backend {
 	t.Helper()
-	o := cuda.Options{}
-	if os.Getenv("REALIZAR_EMULATED") != "" {
-		g := emulate.Open(t)
-		o.Driver, o.PTX = drivertest.New(t, g.Options(1)).Driver(), g.PTX
-	}
-	b, err := cuda.Open(o)
+	b, err := cuda.Open(gpuOptions(t, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +39,17 @@ func gpu(t *testing.T) *cuda.Backend {
 		}
 	})
 	return b
+}
+
+// gpuOptions returns the options of that many devices.
+func gpuOptions(t *testing.T, devices int) cuda.Options {
+	t.Helper()
+	o := cuda.Options{}
+	if os.Getenv("REALIZAR_EMULATED") != "" {
+		g := emulate.Open(t)
+		o.Driver, o.PTX = drivertest.New(t, g.Options(devices)).Driver(), g.PTX
+	}
+	return o
 }
 
 func init() { deviceOfHeads = func(t *testing.T) plan.Backend { return gpu(t) } }
@@ -99,6 +107,42 @@ func TestGPUSameBits(t *testing.T) {
 		})
 	}
 	fmt.Printf("same bits on %s: %d models\n", b.Description(), len(cases))
+}
+
+// Two GPUs have the bits of one, with models of all architectures, by tensor and by layer.
+func TestGPUConformanceOnTwo(t *testing.T) {
+	cases := casesIn(conformance(t))
+	g, err := cuda.OpenGroup(gpuOptions(t, 2), []int{0, 1})
+	if err != nil {
+		t.Skipf("there are no two GPUs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for path := range cases {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			m, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Program.Whole {
+				t.Skip("sequences have to be whole")
+			}
+			for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0} {
+				if m.Program.MisfitHead(cache) > 0 {
+					continue
+				}
+				base, lengths := plan.Limits{Cache: cache, Activations: g.Rounds()}, [2]int{68, 9}
+				want := plantest.LogitsOfTwo(t, g.Backend, m.Program, base, lengths)
+				for _, split := range []mesh.Split{mesh.ByTensor, mesh.ByLayer} {
+					plantest.SameAsOne(t, plantest.LogitsOfTwo(t, mesh.New(g, 2, split), m.Program, base, lengths), want)
+				}
+			}
+		})
+	}
+	fmt.Printf("two GPUs, %s: %d models\n", g.Names(), len(cases))
 }
 
 // Models with other options, from testdata/variants/make.py.
