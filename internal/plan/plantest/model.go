@@ -152,7 +152,15 @@ func same(t *testing.T, what string, got, want [][]float32) {
 		if !slices.Equal(got[i], want[i]) {
 			t.Fatalf("%s: row %d has other bits", what, i)
 		}
+		if blank(want[i]) {
+			t.Fatalf("%s: row %d is zeros, as that of a device that computes nothing", what, i)
+		}
 	}
+}
+
+// blank reports whether a row is zeros alone.
+func blank(row []float32) bool {
+	return len(row) > 0 && !slices.ContainsFunc(row, func(v float32) bool { return v != 0 })
 }
 
 // A sequence whose pages were saved, overwritten and restored elsewhere continues with the same

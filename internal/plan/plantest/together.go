@@ -47,5 +47,8 @@ func SameAsOne(t *testing.T, got, one [][]float32) {
 				t.Fatalf("row %d, token %d: logit %v, on one device %v", i, j, got[i][j], w)
 			}
 		}
+		if blank(one[i]) {
+			t.Fatalf("row %d is zeros, as that of a device that computes nothing", i)
+		}
 	}
 }
