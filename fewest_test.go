@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/mesh"
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/synth/synthtest"
 )
@@ -153,12 +155,46 @@ func TestFewestDevices(t *testing.T) {
 	}
 }
 
-// Heads run on one device.
-func TestHeadsOnOneDevice(t *testing.T) {
-	for s, single := range map[Speculative]bool{SpeculativeOff: false, SpeculativeSuffix: false, SpeculativeDraft: false, SpeculativeMTP: true, SpeculativeEAGLE: true} {
-		o := Options{Speculative: s}
-		if c := o.choice(); c.Single != single {
-			t.Errorf("%v: on one device: %v", s, c.Single)
+// Heads run on several devices as on one. About as many of their proposals are right; how many are
+// made depends on what is ready when a step is planned.
+func TestHeadsOnSeveral(t *testing.T) {
+	a := &abacus{Backend: cpu.New(1), free: roomy8G}
+	frames(t, a, 2, nil)
+	for name, c := range map[string]struct {
+		model, head string
+		with        Speculative
+	}{
+		"mtp":   {modeltest.Llama(t, modeltest.Predicting()), "", SpeculativeMTP},
+		"eagle": {modeltest.Llama(t, modeltest.LastToken()), modeltest.Eagle(t, modeltest.LastToken()), SpeculativeEAGLE},
+	} {
+		answer := func(o Options) (ids []int32, m Metrics) {
+			t.Helper()
+			o.Context, o.Parallel = 256, 1
+			model, err := Open(t.Context(), c.model, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer model.Close()
+			for seed := range uint64(3) {
+				r := &Request{PromptTokens: promptOf(int(seed), 40), Generation: Generation{MaxTokens: new(60), IgnoreEnd: true, Sampling: Sampling{Temperature: float32(seed) / 2, Seed: seed}}}
+				for e, err := range model.Generate(t.Context(), r) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids = append(ids, e.Tokens...)
+				}
+			}
+			return ids, model.Metrics()
+		}
+		o := Options{Device: "cpu", Speculative: c.with, Draft: c.head, SpeculativeTokens: 3}
+		want, _ := answer(Options{Device: "cpu"})
+		_, one := answer(o)
+		for _, split := range []Split{SplitTensor, SplitLayers} {
+			o.Device, o.Split = "abacus:0,1", split
+			got, m := answer(o)
+			if !slices.Equal(got, want) || m.AcceptedTokens == 0 || m.AcceptedTokens < one.AcceptedTokens*3/4 {
+				t.Errorf("%s, %v: tokens %v, want %v; %d of %d proposed tokens were right, on one device %d of %d", name, split, got, want, m.AcceptedTokens, m.ProposedTokens, one.AcceptedTokens, one.ProposedTokens)
+			}
 		}
 	}
 }
@@ -168,11 +204,11 @@ func TestIndivisible(t *testing.T) {
 	s := newStreamer(t, &synthtest.Deep)
 	frames(t, s.abacus, 2, nil)
 	p := *s.description.program.Program
-	p.Head = new(plan.Head)
-	o := Options{Device: "abacus:0,1", Context: 1024}
+	p.Inputs = 1
+	o := Options{Device: "abacus:0,1", Context: 1024, Split: SplitLayers}
 	_, err := o.use(t.Context(), &p, synthtest.Deep.Context, nil, func([]replica) error { return nil })
-	if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "a head for speculative decoding in 2 parts") {
-		t.Errorf("a program with a head: %v", err)
+	if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "a program with inputs in 2 parts") {
+		t.Errorf("a program with inputs: %v", err)
 	}
 }
 

@@ -31,8 +31,8 @@ type Options struct {
 	//   - "cuda" is the first GPU, or the first 2, 4 or 8 together: the fewest that hold all
 	//     weights and the KV cache of an answer of Context tokens, or of 4096 if Context is 0. If
 	//     these GPUs have no such room or cannot run the model together, it is the first GPU, and
-	//     weights stream (see StreamWeights). It is always one GPU with StreamAlways, with
-	//     CheckReference, and with a head that proposes tokens (SpeculativeMTP, SpeculativeEAGLE).
+	//     weights stream (see StreamWeights). It is always one GPU with StreamAlways and with
+	//     CheckReference.
 	//   - "auto" or "" is as "cuda" if a GPU works and has enough memory for the model, or for the
 	//     part that must be on the GPU while the rest streams. If there is none, it is the CPU;
 	//     [Model.DeviceProblem] then says why the GPU was not used.
@@ -259,7 +259,7 @@ func (o *Options) validate() error {
 func (o *Options) choice() backends.Choice {
 	return backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Split: mesh.Split(o.Split), Replicas: o.Replicas, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
-		Single: o.StreamWeights == StreamAlways || o.heads() || o.CheckReference > 0,
+		Single: o.StreamWeights == StreamAlways || o.CheckReference > 0,
 	}
 }
 

@@ -114,6 +114,26 @@ func TestGroupByLayer(t *testing.T) {
 	}
 }
 
+// Programs with heads run on several devices, by tensor and by layer. If REALIZAR_EMULATED is set,
+// what heads predict is compared, with all forms of attention.
+func TestGroupHeads(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
+	g := emulate.Open(t)
+	for _, split := range []mesh.Split{mesh.ByTensor, mesh.ByLayer} {
+		t.Run(fmt.Sprint(split), func(t *testing.T) {
+			group := openGroup(t, g.Options(2), Options{PTX: g.PTX})
+			group.patience = time.Hour // kernels are compiled meanwhile
+			names := []string{"HeadsOfTheFirst"}
+			if os.Getenv("REALIZAR_EMULATED") != "" {
+				names = append(names, "Heads")
+			}
+			plantest.Some(t, mesh.New(group, 2, split), names...)
+		})
+	}
+}
+
 // Products whose columns the parts have are sums, with one exchange each; all others are rows, with
 // columns to gather.
 func TestGroupSums(t *testing.T) {

@@ -13,16 +13,13 @@ import (
 // The largest has as few bytes of weights as possible. Results have the bits of p.
 //
 // A part but the last returns what the next one reads as the hidden states of all tokens, and the
-// next one reads them as [plan.Input]. A state belongs to one part. A program with fewer layers than
-// parts is cut between any of its nodes.
+// next one reads them as [plan.Input]. A state belongs to one part, and a head to the last one. A
+// program with fewer layers than parts is cut between any of its nodes.
 func Layers(p *plan.Program, parts int) ([]Part, error) {
 	switch {
 	case parts < 1:
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
-	case p.Head != nil && parts > 1:
-		return nil, fmt.Errorf("mesh: a program with a head for speculative decoding in %d parts; use one device, or --speculative suffix: %w", parts, errors.ErrUnsupported)
-	}
-	if p.Inputs > 0 && parts > 1 {
+	case p.Inputs > 0 && parts > 1:
 		return nil, fmt.Errorf("mesh: a program with inputs in %d parts: %w", parts, errors.ErrUnsupported)
 	}
 	f := newFlow(p)
@@ -84,7 +81,11 @@ func (f *flow) cuts(layers bool) (all []int) {
 			last[s] = i
 		}
 	}
-	for cut := 1; cut < len(f.p.Nodes); cut++ {
+	end := len(f.p.Nodes)
+	if f.p.Head != nil {
+		end = f.p.Head.First
+	}
+	for cut := 1; cut < end; cut++ {
 		if layers && f.p.Nodes[cut-1].Layer == f.p.Nodes[cut].Layer {
 			continue
 		}
@@ -150,7 +151,7 @@ func balanced(bytes, cuts []int, parts int) []int {
 // part returns the part with nodes from to to.
 func (f *flow) part(from, to int) Part {
 	p := *f.p
-	p.Nodes, p.Shapes, p.States, p.Residual, p.Hidden, p.Logits = nil, nil, nil, -1, -1, -1
+	p.Nodes, p.Shapes, p.States, p.Head, p.Residual, p.Hidden, p.Logits = nil, nil, nil, nil, -1, -1, -1
 	part := Part{Program: &p, origin: map[*tensor.Tensor]*tensor.Tensor{}, heads: make([]plan.Range, len(f.p.States))}
 	values := make([]plan.Value, len(f.p.Shapes)) // by value of the whole program: that of the part
 	add := func(n plan.Node, shape [2]plan.Dim) plan.Value {
@@ -169,8 +170,12 @@ func (f *flow) part(from, to int) Part {
 		}
 	}
 	states := map[int]int{}
+	first := 0 // node of the head
 	for i := from; i < to; i++ {
 		n := f.p.Nodes[i]
+		if f.p.Head != nil && i == f.p.Head.First {
+			first = len(p.Nodes)
+		}
 		for _, w := range n.Tensors() {
 			part.origin[w] = w
 		}
@@ -192,7 +197,12 @@ func (f *flow) part(from, to int) Part {
 		values[whole] = add(n, f.p.Shapes[whole])
 	}
 	if to == len(f.p.Nodes) {
-		for of, v := range map[*plan.Value]plan.Value{&p.Residual: f.p.Residual, &p.Hidden: f.p.Hidden, &p.Logits: f.p.Logits} {
+		outputs := map[*plan.Value]plan.Value{&p.Residual: f.p.Residual, &p.Hidden: f.p.Hidden, &p.Logits: f.p.Logits}
+		if h := f.p.Head; h != nil {
+			p.Head = &plan.Head{First: first, Residual: -1}
+			outputs[&p.Head.Residual], outputs[&p.Head.Hidden], outputs[&p.Head.Logits] = h.Residual, h.Hidden, h.Logits
+		}
+		for of, v := range outputs {
 			if v >= 0 {
 				*of = values[v]
 			}

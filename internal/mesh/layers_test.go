@@ -180,11 +180,6 @@ func TestLayersErrors(t *testing.T) {
 	if _, err := Layers(plantest.Model(t, nil), 0); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
 		t.Error(err)
 	}
-	headed := *plantest.Model(t, nil)
-	headed.Head = &plan.Head{}
-	if _, err := Layers(&headed, 2); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("a program with a head: %v", err)
-	}
 	part, err := Layers(plantest.Model(t, nil), 2)
 	if err != nil {
 		t.Fatal(err)

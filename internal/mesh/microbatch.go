@@ -79,10 +79,14 @@ func (m *microBatch) take(s *pipelined, lo, hi int) {
 	if own.Axes = nil; b.Axes != nil {
 		own.Axes = b.Axes[2*lo : 2*hi]
 	}
-	own.Trace, own.Timed, own.Spans = b.Trace, b.Timed, b.Spans
+	own.Head, own.Trace, own.Timed, own.Spans = b.Head, b.Trace, b.Timed, b.Spans
 	own.Tables = slices.Grow(own.Tables[:0], len(b.Tables))[:len(b.Tables)]
 	for g := range b.Tables {
 		of, t := &b.Tables[g], &own.Tables[g]
+		if b.Head && !s.e.p.Uses(g, true) {
+			*t = plan.PageTable{}
+			continue
+		}
 		first := of.Start[m.sequences.Lo]
 		t.Pages, t.First, t.Start = of.Pages[first:of.Start[m.sequences.Hi]], of.First[m.sequences.Lo:m.sequences.Hi], t.Start[:0]
 		for q := m.sequences.Lo; q <= m.sequences.Hi; q++ {

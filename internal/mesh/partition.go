@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +28,7 @@ type Part struct {
 //   - Products divide their rows, or their columns as above. Those of queries, keys and values are
 //     divided by heads, and attention keeps the states of its own heads; with fewer key/value heads
 //     than parts, several parts keep the same one.
+//   - What stores keys and values for attention elsewhere, in a head, stores those of the part's heads.
 //   - Experts divide the rows of all their weights, and gather the hidden rows inside of the node.
 //   - What works on columns or heads apart (activations, gates, norms of heads, rotations) follows.
 //   - All else is done by every part alike: embeddings, norms of rows, routers, products with few rows,
@@ -37,15 +37,15 @@ func Partition(p *plan.Program, parts int, sums func(w *tensor.Tensor) bool) ([]
 	if parts < 1 {
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
 	}
-	if p.Head != nil && parts > 1 {
-		return nil, fmt.Errorf("mesh: a program with a head for speculative decoding in %d parts; use one device, or --speculative suffix: %w", parts, errors.ErrUnsupported)
-	}
-	d := &division{p: p, n: parts, sums: sums, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States))}
+	d := &division{p: p, n: parts, sums: sums, wish: make([]plan.Cut, len(p.Shapes)), cuts: make([]plan.Cut, len(p.Shapes)), states: make([]plan.Cut, len(p.States)), stored: make([]plan.Cut, len(p.States))}
 	d.wishes()
 	for range parts {
 		d.parts = append(d.parts, newWriter(p))
 	}
 	for i := range p.Nodes {
+		if p.Head != nil && i == p.Head.First {
+			d.beginHead()
+		}
 		if err := d.node(&p.Nodes[i]); err != nil {
 			return nil, err
 		}
@@ -61,6 +61,7 @@ type division struct {
 	wish   []plan.Cut // by value: the columns that nodes with heads and sums over columns want in each part; nil: any
 	cuts   []plan.Cut // by value: the columns that each part has; nil: all
 	states []plan.Cut // by state: the key/value heads that each part has; nil: the whole state
+	stored []plan.Cut // by state: the key/value heads that the first attention that reads it wants in each part; nil: all
 	parts  []*writer
 }
 
@@ -75,6 +76,16 @@ func (d *division) wishes() {
 				d.wish[v] = ins[j]
 			}
 			d.wish[n.Out] = q
+			if n.State != plan.NoState && d.stored[n.State] == nil {
+				a := n.Attr.(plan.AttentionAttr)
+				_, d.stored[n.State] = attentionHeads(a.Heads, a.KVHeads, d.n)
+			}
+		}
+	}
+	for i := range d.p.Nodes {
+		n := &d.p.Nodes[i]
+		for j, c := range d.storing(n) {
+			d.wish[n.In[j]] = c
 		}
 	}
 	d.spread()
@@ -203,6 +214,8 @@ func (d *division) node(n *plan.Node) error {
 		return d.experts(n)
 	case n.Op == plan.Attention || n.Op == plan.Bidirectional:
 		return d.attend(n)
+	case n.Op == plan.Store:
+		return d.store(n)
 	case unitOf(d.p, n) > 0:
 		return d.elementwise(n)
 	}
@@ -338,10 +351,9 @@ func (d *division) attend(n *plan.Node) error {
 		kv = entire(a.KVHeads, d.n)
 	}
 	if n.State != plan.NoState {
-		if had := d.states[n.State]; had != nil && !slices.Equal(had, kv) {
-			return fmt.Errorf("mesh: %s: the layers that share state %s cannot be divided alike into %d parts", n.Where(), d.p.States[n.State].Name, d.n)
+		if err := d.keep(n, kv); err != nil {
+			return err
 		}
-		d.states[n.State] = kv
 	}
 	if out == nil {
 		d.whole(n)
@@ -366,6 +378,48 @@ func (d *division) attend(n *plan.Node) error {
 	}
 	d.result(n.Out, out)
 	return nil
+}
+
+// keep notes the heads of its state that n has in each part.
+func (d *division) keep(n *plan.Node, kv plan.Cut) error {
+	if had := d.states[n.State]; had != nil && !slices.Equal(had, kv) {
+		return fmt.Errorf("mesh: %s: the layers that share state %s cannot be divided alike into %d parts", n.Where(), d.p.States[n.State].Name, d.n)
+	}
+	d.states[n.State] = kv
+	return nil
+}
+
+// storing returns the cuts of the inputs of n if it stores keys and values that attention reads by
+// heads, or nil.
+func (d *division) storing(n *plan.Node) (in []plan.Cut) {
+	if n.Op != plan.Store || d.stored[n.State] == nil {
+		return nil
+	}
+	for _, v := range n.In {
+		in = append(in, scaledBy(d.stored[n.State], d.cols(v)/d.p.States[n.State].KVHeads))
+	}
+	return in
+}
+
+// store divides keys and values that are stored by heads, if attention reads them so.
+func (d *division) store(n *plan.Node) error {
+	in := d.storing(n)
+	fits := in != nil
+	for i, v := range n.In {
+		fits = fits && d.has(v, in[i])
+	}
+	if !fits {
+		d.whole(n)
+		return d.keep(n, entire(d.p.States[n.State].KVHeads, d.n))
+	}
+	for _, w := range d.parts {
+		ins := make([]plan.Value, len(n.In))
+		for i, v := range n.In {
+			ins[i] = w.own[v]
+		}
+		w.add(*n, ins, plan.Range{})
+	}
+	return d.keep(n, d.stored[n.State])
 }
 
 // elementwise adds a node that works on columns apart, on the columns that each part has if those of
@@ -452,11 +506,27 @@ func unitOf(p *plan.Program, n *plan.Node) int {
 	return 0
 }
 
+// outputs makes the outputs whole of steps with that [plan.Batch.Head].
+func (d *division) outputs(head bool) {
+	residual, hidden, logits := d.p.Outputs(head)
+	for _, v := range []plan.Value{residual, hidden, logits} {
+		if v >= 0 {
+			d.gather(v, plan.NoLayer)
+		}
+	}
+}
+
+// beginHead ends the first part of a program with a head.
+func (d *division) beginHead() {
+	d.outputs(false)
+	for _, w := range d.parts {
+		w.head = len(w.to.Nodes)
+	}
+}
+
 // finish makes the outputs whole and returns the parts.
 func (d *division) finish() ([]Part, error) {
-	for _, v := range d.p.Kept() {
-		d.gather(v, plan.NoLayer)
-	}
+	d.outputs(d.p.Head != nil)
 	var all []Part
 	for i, w := range d.parts {
 		p, heads := w.program(), make([]plan.Range, len(d.p.States))
@@ -477,6 +547,7 @@ type writer struct {
 	of        *plan.Program
 	to        plan.Program
 	own, full []plan.Value // by value of the whole program: what the part has of it, and the whole; -1: none
+	head      int          // the first node of the program's head
 	pieces    map[piece]*tensor.Tensor
 	origin    map[*tensor.Tensor]*tensor.Tensor
 }
@@ -541,7 +612,13 @@ func (w *writer) add(n plan.Node, in []plan.Value, c plan.Range) {
 // program returns the finished program.
 func (w *writer) program() *plan.Program {
 	p := w.to
-	for _, v := range []*plan.Value{&p.Residual, &p.Hidden, &p.Logits} {
+	outputs := []*plan.Value{&p.Residual, &p.Hidden, &p.Logits}
+	if p.Head != nil {
+		h := *p.Head
+		p.Head, h.First = &h, w.head
+		outputs = append(outputs, &h.Residual, &h.Hidden, &h.Logits)
+	}
+	for _, v := range outputs {
 		if *v >= 0 {
 			*v = w.full[*v]
 		}

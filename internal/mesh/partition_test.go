@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -204,6 +203,48 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// A part has the heads of the keys and values that a head's attention reads, and so stores those in the
+// first part of the program, and all of the hidden states. By layer, the last part has the head.
+func TestHead(t *testing.T) {
+	p := plantest.HeadModel(t)
+	parts, err := Partition(p, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range parts {
+		q := part.Program
+		var stored []string
+		for j := range q.Nodes[:q.Head.First] {
+			if n := &q.Nodes[j]; n.Op == plan.Store {
+				var cols []plan.Dim
+				for _, v := range n.In {
+					cols = append(cols, q.Shapes[v][1])
+				}
+				stored = append(stored, fmt.Sprint(q.States[n.State].Name, " ", cols))
+			}
+		}
+		var states []string
+		for _, s := range q.States {
+			states = append(states, fmt.Sprint(s.Name, " ", s.KVHeads))
+		}
+		if got, want := fmt.Sprint(stored, states), "[hidden [64] kv [32 32]] [hidden 1 kv 1]"; got != want {
+			t.Errorf("part %d stores %s, want %s", i, got, want)
+		}
+		if _, hidden, logits := q.Outputs(true); int(q.Nodes[q.Head.First].Out) > int(hidden) || q.Shapes[logits] != p.Shapes[p.Head.Logits] {
+			t.Errorf("part %d has a head with the outputs %d and %d", i, hidden, logits)
+		}
+	}
+	if parts, err = Layers(p, 3); err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range parts {
+		q := part.Program
+		if (q.Head != nil) != (i == 2) || i < 2 && len(q.States) > 0 || i == 2 && (len(q.States) != len(p.States) || q.Shapes[q.Head.Logits] != p.Shapes[p.Head.Logits]) {
+			t.Errorf("part %d by layer has the head %+v and %d states", i, q.Head, len(q.States))
+		}
+	}
+}
+
 // invert returns how many rows of each weight a part has.
 func invert(origin map[*tensor.Tensor]*tensor.Tensor) map[*tensor.Tensor]int {
 	rows := map[*tensor.Tensor]int{}
@@ -217,11 +258,6 @@ func invert(origin map[*tensor.Tensor]*tensor.Tensor) map[*tensor.Tensor]int {
 func TestPartitionErrors(t *testing.T) {
 	if _, err := Partition(plantest.Model(t, nil), 0, nil); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
 		t.Error(err)
-	}
-	headed := *plantest.Model(t, nil)
-	headed.Head = &plan.Head{}
-	if _, err := Partition(&headed, 2, nil); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("a program with a head: %v", err)
 	}
 	bias := &tensor.Tensor{Name: "bias", DType: tensor.Q8_0, Shape: []int{64}, Data: make([]byte, 68)}
 	if err := divisible(bias, plan.Cut{{Lo: 0, Hi: 16}, {Lo: 16, Hi: 64}}); err == nil || err.Error() != "mesh: bias: Q8_0 cannot be cut at 0:16 16:64: its format has blocks of 32" {

@@ -190,8 +190,13 @@ func (s *stage) begin() {
 	s.running.close()
 }
 
-// submit submits m to the part. A late step waits for its Choose in the last part.
+// submit submits m to the part. A late step waits for its Choose in the last part. The last part has
+// the head.
 func (s *stage) submit(m *microBatch) error {
+	if m.s.Batch.Head && s.gives {
+		m.steps = append(m.steps, nil)
+		return nil
+	}
 	b, of := &m.batch, m.s.Batch
 	b.Rows, b.Late, b.Input, b.States = m.last, of.Late, m.input, nil
 	if s.gives {
@@ -224,7 +229,7 @@ func (s *stage) call(do func() (plan.Step, error)) (plan.Step, error) {
 // end waits for micro-batches in their order, and passes them to the next part.
 func (s *stage) end() {
 	for m := s.running.pop(); m != nil; m = s.running.pop() {
-		if len(m.steps) > s.index { // it has begun
+		if len(m.steps) > s.index && m.steps[s.index] != nil { // it has begun
 			r, err := m.steps[s.index].Wait(context.Background())
 			if err != nil && m.err == nil {
 				m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)

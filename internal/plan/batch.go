@@ -22,8 +22,8 @@ type Batch struct {
 	// its own position.
 	Lengths []int32
 
-	// Input [T] of [Program.Inputs] is what [Input] reads; nil if the program has no inputs. If it has,
-	// all tokens are known: From is nil.
+	// Input [T] of [Program.Inputs] is what [Input] reads; nil if the program has no inputs, and in
+	// steps of its head. If it has, all tokens are known: From is nil.
 	Input [][]float32
 
 	Tables []PageTable // by Group
@@ -155,6 +155,14 @@ func (b *Batch) Axis(axis, t int) int32 {
 	return b.Axes[2*t+axis-1]
 }
 
+// inputs returns how many rows of input b needs.
+func (b *Batch) inputs(p *Program) int {
+	if p.Inputs == 0 || b.Head {
+		return 0
+	}
+	return len(b.Tokens)
+}
+
 // Validate checks everything about b that could make a backend access wrong memory. previous is the
 // number of rows of the previous step.
 func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
@@ -177,8 +185,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		return bad("a batch with Observe needs an executable compiled with Limits.Observed")
 	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
 		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
-	case len(b.Input) != t && p.Inputs > 0 || len(b.Input) > 0 && p.Inputs == 0:
-		return bad("%d tokens of a program with %d columns of input have %d rows of them", t, p.Inputs, len(b.Input))
+	case len(b.Input) != b.inputs(p):
+		return bad("%d rows of input for %d tokens of a program with %d columns of input, want %d", len(b.Input), t, p.Inputs, b.inputs(p))
 	case p.Inputs > 0 && b.From != nil:
 		return bad("tokens of the previous step, of which the program gets inputs")
 	case b.Axes != nil && len(b.Axes) != 2*t:

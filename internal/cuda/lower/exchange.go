@@ -227,14 +227,18 @@ func (r *Room) Connect(ends [][]device.Forms, peers []Peer) (outs, parts []byte,
 	return outs, parts, r.exchange.outs, r.exchange.peers
 }
 
-// early returns the stages for the planner of scratch memory. A part may be ahead of another one by
-// up to a gather, and then writes what the other one has not come to. So the result of a gather has
-// its memory from the gather before, and that of the first one for the whole step, because it may
-// be written while another part still ends the step before.
-func early(all []fuse.Stage, io []plan.Stage) []plan.Stage {
+// early returns the stages for the planner of scratch memory, of which those from head on are the
+// program's head. A part may be ahead of another one by up to a gather, and then writes what the other
+// one has not come to. So the result of a gather has its memory from the gather before, and that of
+// the first one of a step for all stages, because it may be written while another part still ends the
+// step before, of the same stages or of the others.
+func early(all []fuse.Stage, io []plan.Stage, head int) []plan.Stage {
 	io = slices.Clone(io)
 	before := -1
 	for i := range all {
+		if i == head {
+			before = -1
+		}
 		if all[i].Node().Op != plan.Gather {
 			continue
 		}

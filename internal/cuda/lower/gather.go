@@ -97,13 +97,21 @@ func (c *Compiler) gatherDirectly(n *plan.Node, a allGatherArgs, out device.Form
 // first exchange of a step if its result may be read after the last one: a part that has done the
 // last exchange would write the next step's columns into what another part still reads.
 func meetsFirst(p *plan.Program, n *plan.Node) bool {
-	all := exchanges(p)
+	all, from, to := exchanges(p), 0, len(p.Nodes)
+	if h := p.Head; h != nil { // the exchanges of a step with the head are the head's
+		head := n.Out >= p.Nodes[h.First].Out
+		all = slices.DeleteFunc(all, func(other *plan.Node) bool { return (other.Out >= p.Nodes[h.First].Out) != head })
+		if from, to = 0, h.First; head {
+			from, to = h.First, len(p.Nodes)
+		}
+	}
 	if n != all[0] {
 		return false
 	}
-	if len(all) == 1 || n.Out == p.Hidden || n.Out == p.Logits {
+	if len(all) == 1 || slices.Contains(p.Kept(), n.Out) {
 		return true
 	}
-	last := slices.IndexFunc(p.Nodes, func(other plan.Node) bool { return other.Out == all[len(all)-1].Out })
-	return slices.ContainsFunc(p.Nodes[last:], func(later plan.Node) bool { return slices.Contains(later.In, n.Out) })
+	nodes := p.Nodes[from:to]
+	last := slices.IndexFunc(nodes, func(other plan.Node) bool { return other.Out == all[len(all)-1].Out })
+	return slices.ContainsFunc(nodes[last:], func(later plan.Node) bool { return slices.Contains(later.In, n.Out) })
 }

@@ -61,7 +61,7 @@ func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
 			io[i].In = append(io[i].In, norm.Inputs()...)
 		}
 	}
-	l.scratch = plan.PlanScratch(p, early(l.Stages, io))
+	l.scratch = plan.PlanScratch(p, early(l.Stages, io, l.head))
 	for i := range l.Stages {
 		s := &l.Stages[i]
 		for j, v := range s.Inputs() {
