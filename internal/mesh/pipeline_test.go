@@ -247,7 +247,7 @@ func TestPipelineFailsBySequence(t *testing.T) {
 		(<-second.steps).end(9)
 	}
 	r, err := step.Wait(t.Context())
-	if err != nil || len(r.Err) != 2 || r.Err[0] != cause || r.Err[1] != nil || !slices.Equal(r.Tokens, []int32{-1, 6}) {
+	if err != nil || len(r.Err) != 2 || !errors.Is(r.Err[0], cause) || r.Err[1] != nil || !slices.Equal(r.Tokens, []int32{-1, 6}) {
 		t.Errorf("the step: %+v, %v", r, err)
 	}
 	r, err = next.Wait(t.Context())
