@@ -13,7 +13,8 @@ const (
 	SplitTensor = Split(mesh.ByTensor)
 	// SplitLayers gives each GPU some of the layers: pipeline parallelism. A token goes through one
 	// GPU after the other, while they work on other tokens: of a long prompt, or of other answers. A
-	// single answer is as fast as on one GPU. Results go through the host's memory once for each GPU.
+	// single answer is no faster than on one GPU. Results go through the host's memory once for each
+	// GPU.
 	SplitLayers = Split(mesh.ByLayer)
 )
 

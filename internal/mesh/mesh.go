@@ -123,15 +123,18 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	if err := g.compile(ctx, b.backends(), parts, loaded); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	if b.split == ByLayer {
+	if b.pipeline() {
 		return newPipeline(&g, parts), nil
 	}
 	return newExecutable(&g), nil
 }
 
+// pipeline reports whether parts run one after the other.
+func (b *Backend) pipeline() bool { return b.split == ByLayer && b.parts > 1 }
+
 // backends returns a backend for each part.
 func (b *Backend) backends() []plan.Backend {
-	if b.split == ByLayer {
+	if b.pipeline() {
 		return b.device.Separate(b.parts)
 	}
 	return b.device.Connect(b.parts)

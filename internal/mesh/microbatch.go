@@ -99,26 +99,37 @@ func (m *microBatch) take(s *pipelined, lo, hi int) {
 	}
 }
 
-// resolve waits for the tokens of the previous step with which m continues.
-func (m *microBatch) resolve() {
+// resolve sets the tokens of the previous step with which m continues. It reports whether they are
+// there; if not, it has changed nothing.
+func (m *microBatch) resolve() bool {
 	from, before := m.s.Batch.From, m.s.before
 	if from == nil {
-		return
+		return true
 	}
-	row := 0
-	for t := range m.batch.Tokens {
-		for row < len(m.last) && int(m.last[row].Token) < t {
-			row++
-		}
-		r := from[m.tokens.Lo+t]
+	from = from[m.tokens.Lo:m.tokens.Hi]
+	for _, r := range from {
 		if r < 0 {
 			continue
 		}
-		token, err := before.token(int(r))
-		if err != nil {
+		switch _, ready, err := before.token(int(r)); {
+		case !ready:
+			return false
+		case err != nil:
 			m.err = fmt.Errorf("mesh: the step before gave no tokens: %w", err)
-			return
 		}
+	}
+	if m.err != nil {
+		return true
+	}
+	row := 0
+	for t, r := range from {
+		for row < len(m.last) && int(m.last[row].Token) < t {
+			row++
+		}
+		if r < 0 {
+			continue
+		}
+		token, _, _ := before.token(int(r))
 		if token < 0 {
 			m.fail(sequenceOf(m.batch.Start, t), errors.New("mesh: a row of the step before gave no token"))
 			token = 0
@@ -128,6 +139,7 @@ func (m *microBatch) resolve() {
 			m.last[row].Adjustments = sample.Chosen(m.last[row].Adjustments, token)
 		}
 	}
+	return true
 }
 
 // sequenceOf returns the sequence of token t.

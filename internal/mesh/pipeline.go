@@ -23,16 +23,20 @@ type pipeline struct {
 	whole  bool // sequences cannot be cut
 	cut    int  // see cutTokens
 	stages []*stage
-	ended  chan struct{} // closed when all steps are done and there will be no more
-	wanted int           // number of rows of the step submitted last
-	before *sampled      // the tokens of the step submitted last
+	open   sync.WaitGroup // micro-batches that are not done
+	ended  sync.WaitGroup // goroutines of stages
+	wanted int            // number of rows of the step submitted last
+	before *sampled       // the tokens of the step submitted last
 	late   *pipelined
 	steps  plan.StepPool[pipelined]
+
+	mu      sync.Mutex
+	waiting []*microBatch // for the first part, in order
 }
 
-// newPipeline starts the goroutines of g's parts.
+// newPipeline starts a goroutine for each of g's parts.
 func newPipeline(g *group, parts []Part) *pipeline {
-	e := &pipeline{group: g, cut: cutTokens, ended: make(chan struct{}), whole: g.p.Whole || slices.ContainsFunc(g.p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence })}
+	e := &pipeline{group: g, cut: cutTokens, whole: g.p.Whole || slices.ContainsFunc(g.p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence })}
 	e.steps.New = func(s plan.PooledStep) *pipelined { return &pipelined{e: e, PooledStep: s} }
 	rows := make([]plan.Row, g.lim.Tokens)
 	for i := range rows {
@@ -40,13 +44,11 @@ func newPipeline(g *group, parts []Part) *pipeline {
 	}
 	for i, part := range g.parts {
 		s := &stage{e: e, index: i, part: part, gives: parts[i].gives, rows: rows}
-		s.waiting.init()
 		s.running.init()
 		e.stages = append(e.stages, s)
 	}
 	for _, s := range e.stages {
-		go s.begin()
-		go s.end()
+		e.ended.Go(s.end)
 	}
 	return e
 }
@@ -74,11 +76,15 @@ type sampled struct {
 	errs   []error         // by micro-batch: why there are none
 }
 
-// token waits for the token of a row.
-func (x *sampled) token(row int) (int32, error) {
+// token returns the token of a row. ready is false if it is not there yet.
+func (x *sampled) token(row int) (token int32, ready bool, err error) {
 	i, _ := slices.BinarySearch(x.ends, row+1)
-	<-x.ready[i]
-	return x.tokens[row], x.errs[i]
+	select {
+	case <-x.ready[i]:
+		return x.tokens[row], true, x.errs[i]
+	default:
+		return 0, false, nil
+	}
 }
 
 // Submit implements [plan.Executable].
@@ -114,10 +120,22 @@ func (e *pipeline) Submit(b *plan.Batch) (plan.Step, error) {
 	}
 	e.begun++
 	e.wanted, e.before = len(b.Rows), s.own
-	for _, m := range s.all[:s.n] {
-		e.stages[0].waiting.push(m)
-	}
+	e.open.Add(s.n)
+	e.advance(s.all[:s.n]...)
 	return s, nil
+}
+
+// advance begins the micro-batches that wait for the first part and whose tokens are known, and adds
+// others behind them.
+func (e *pipeline) advance(others ...*microBatch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiting = append(e.waiting, others...)
+	for len(e.waiting) > 0 && e.waiting[0].resolve() {
+		m := e.waiting[0]
+		e.waiting = append(e.waiting[:0], e.waiting[1:]...)
+		e.stages[0].begin(m)
+	}
 }
 
 // Choose implements [plan.Executable].
@@ -147,8 +165,11 @@ func (e *pipeline) Close() error {
 	if e.late != nil {
 		_ = e.Choose(e.late) // of the step submitted last
 	}
-	e.stages[0].waiting.close()
-	<-e.ended
+	e.open.Wait()
+	for _, s := range e.stages {
+		s.running.close()
+	}
+	e.ended.Wait()
 	return e.group.Close()
 }
 
@@ -170,24 +191,18 @@ type stage struct {
 	part    *member
 	gives   bool       // its hidden states are the input of the next one
 	rows    []plan.Row // all rows of a step, if it gives
-	waiting line       // micro-batches to begin
-	running line       // those begun, or that failed before
+	running line       // micro-batches that have begun, or failed before
 }
 
-// begin begins micro-batches in their order.
-func (s *stage) begin() {
-	for m := s.waiting.pop(); m != nil; m = s.waiting.pop() {
-		if s.index == 0 {
-			m.resolve()
+// begin begins m, unless it has failed. Only one goroutine at a time calls it, for micro-batches in
+// their order.
+func (s *stage) begin(m *microBatch) {
+	if m.err == nil {
+		if err := s.submit(m); err != nil {
+			m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)
 		}
-		if m.err == nil {
-			if err := s.submit(m); err != nil {
-				m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)
-			}
-		}
-		s.running.push(m)
 	}
-	s.running.close()
+	s.running.push(m)
 }
 
 // submit submits m to the part. A late step waits for its Choose in the last part. The last part has
@@ -226,7 +241,7 @@ func (s *stage) call(do func() (plan.Step, error)) (plan.Step, error) {
 	return do()
 }
 
-// end waits for micro-batches in their order, and passes them to the next part.
+// end waits for micro-batches in their order, and begins them in the next part, or ends them.
 func (s *stage) end() {
 	for m := s.running.pop(); m != nil; m = s.running.pop() {
 		if len(m.steps) > s.index && m.steps[s.index] != nil { // it has begun
@@ -235,25 +250,22 @@ func (s *stage) end() {
 				m.err = fmt.Errorf("mesh: part %d of %d: %w", s.index, len(s.e.stages), err)
 			}
 			if err == nil {
-				m.collect(r, s.index)
+				m.collect(r)
 			}
 		}
 		m.release(s.index) // of the part before, which this one has read
 		if s.index+1 < len(s.e.stages) {
-			s.e.stages[s.index+1].waiting.push(m)
-		} else {
-			m.s.end(m)
+			s.e.stages[s.index+1].begin(m)
+			continue
 		}
-	}
-	if s.index+1 < len(s.e.stages) {
-		s.e.stages[s.index+1].waiting.close()
-	} else {
-		close(s.e.ended)
+		m.s.end(m)
+		s.e.advance()
+		s.e.open.Done()
 	}
 }
 
 // collect takes what the next part, or the step, needs of a part's result.
-func (m *microBatch) collect(r *plan.Result, part int) {
+func (m *microBatch) collect(r *plan.Result) {
 	m.result, m.input = r, r.Hidden
 	for q, err := range r.Err {
 		if err != nil {
@@ -261,7 +273,7 @@ func (m *microBatch) collect(r *plan.Result, part int) {
 		}
 	}
 	if b := &m.batch; b.Trace || b.Timed || b.Spans {
-		m.s.measured(r, part)
+		m.s.measured(r, len(m.steps)-1)
 	}
 }
 
