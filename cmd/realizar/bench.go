@@ -166,7 +166,7 @@ func (c *benchCommand) Run(a *app) error {
 // lockstep measures prompts one at a time, then requests that arrive together, and then batches of
 // sequences.
 func (b *benchmark) lockstep(n testLengths) error {
-	m, err := openLockstep(b.Model, b.app.kernels, b.options(), false)
+	m, err := openLockstep(b.Model, b.app.kernels, b.options())
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,14 @@ type lockstepModel struct {
 	memory  memory.Planner
 }
 
-func openLockstep(path, kernels string, o realizar.Options, single bool) (*lockstepModel, error) {
+func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	m := &lockstepModel{file: f, options: o}
 	if m.model, err = arch.Build(f); err == nil {
-		err = m.open(kernels, single)
+		err = m.open(kernels)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -44,13 +44,12 @@ func openLockstep(path, kernels string, o realizar.Options, single bool) (*locks
 	return m, nil
 }
 
-// open opens the device as a model does, even if not all batches fit. single is as in
-// [backends.Choice].
-func (m *lockstepModel) open(kernels string, single bool) error {
+// open opens the device as a model does, even if not all batches fit.
+func (m *lockstepModel) open(kernels string) error {
 	o, program := &m.options, m.model.Program
 	_, err := backends.All.Use(context.Background(), backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: kernels, Split: mesh.Split(o.Split), Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
-		Single: single || o.StreamWeights == realizar.StreamAlways,
+		Single: o.StreamWeights == realizar.StreamAlways,
 	}, func(a backends.Attempt) error {
 		m.device = a.Devices[0]
 		m.memory = memory.Planner{Program: program, Made: m.model.Spec.Context, Device: m.device, Backend: m.device, Host: backends.HostMemory(), Options: memory.Options{

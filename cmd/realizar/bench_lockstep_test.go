@@ -56,7 +56,7 @@ func TestLockstepTokens(t *testing.T) {
 				want = append(want, ids)
 			}
 
-			batch, err := openLockstep(test.model, "", o, false)
+			batch, err := openLockstep(test.model, "", o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestLockstepTokens(t *testing.T) {
 // TestLockstepNotFinite checks that a model with values that are not finite is an error and has no
 // speed.
 func TestLockstepNotFinite(t *testing.T) {
-	m, err := openLockstep(modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "", realizar.Options{}, false)
+	m, err := openLockstep(modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "", realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestLockstepNotFinite(t *testing.T) {
 
 // TestLockstepPages checks that the pages of a window do not grow with the context.
 func TestLockstepPages(t *testing.T) {
-	m, err := openLockstep(modeltest.Llama(t, modeltest.Context(8192), modeltest.Window(40)), "", realizar.Options{}, false)
+	m, err := openLockstep(modeltest.Llama(t, modeltest.Context(8192), modeltest.Window(40)), "", realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

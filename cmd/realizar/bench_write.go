@@ -155,7 +155,7 @@ func (b *benchmark) heads(f *modelfile.File) (all []writeTest, closeAll func() e
 
 // writing measures the writing of a text, without proposals and with them.
 func (b *benchmark) writing() (err error) {
-	m, err := openLockstep(b.Model, b.app.kernels, b.options(), true) // heads run on one device
+	m, err := openLockstep(b.Model, b.app.kernels, b.options())
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestBenchOnSeveralDevices(t *testing.T) {
 		}
 	}
 	model := modeltest.Llama(t, modeltest.Context(4096))
-	m, err := openLockstep(model, "", realizar.Options{}, false)
+	m, err := openLockstep(model, "", realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,17 +143,15 @@ func TestBenchOnSeveralDevices(t *testing.T) {
 		free   int64
 		device string
 		stream realizar.StreamWeights
-		single bool
 		want   string
 	}{
-		{"one has room", 1 << 40, "auto", realizar.StreamAuto, false, "abacus:0"},
-		{"several have", short, "auto", realizar.StreamAuto, false, "abacus:0,1"},
-		{"none have", 1 << 10, "abacus", realizar.StreamAuto, false, "abacus:0"},
-		{"one is wanted", short, "auto", realizar.StreamAuto, true, "abacus:0"},
-		{"weights are to stream", short, "auto", realizar.StreamAlways, false, "abacus:0"},
+		{"one has room", 1 << 40, "auto", realizar.StreamAuto, "abacus:0"},
+		{"several have", short, "auto", realizar.StreamAuto, "abacus:0,1"},
+		{"none have", 1 << 10, "abacus", realizar.StreamAuto, "abacus:0"},
+		{"weights are to stream", short, "auto", realizar.StreamAlways, "abacus:0"},
 	} {
 		free = test.free
-		m, err := openLockstep(model, "", realizar.Options{Device: test.device, StreamWeights: test.stream}, test.single)
+		m, err := openLockstep(model, "", realizar.Options{Device: test.device, StreamWeights: test.stream})
 		if err != nil {
 			t.Fatal(err)
 		}

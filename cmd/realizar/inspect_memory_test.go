@@ -312,7 +312,7 @@ func TestLockstepStreams(t *testing.T) {
 	open := func(o realizar.Options) *lockstepModel {
 		t.Helper()
 		o.Device = "abacus"
-		m, err := openLockstep(model, "", o, false)
+		m, err := openLockstep(model, "", o)
 		if err != nil {
 			t.Fatal(err)
 		}
