@@ -109,10 +109,12 @@ func (d *Description) Replicas(o Options) ([]*Memory, error) {
 type LeastMemory struct {
 	Context int    `json:"context"`              // tokens of the answer for which the KV cache has room
 	Device  string `json:"device"`               // "cpu" or "cuda"
-	Numbers []int  `json:"numbers,omitempty"`    // of the GPUs that run the model together, which all take as much
-	Bytes   int64  `json:"bytes"`                // device memory of all of them: weights, KV cache and scratch
+	Bytes   int64  `json:"bytes"`                // device memory of all devices: weights, KV cache and scratch
 	Host    int64  `json:"host_cache,omitempty"` // host memory, in addition to Bytes
 	Free    int64  `json:"free,omitempty"`       // device memory that o allows to take now; 0 if unknown
+
+	Numbers []int     `json:"numbers,omitempty"` // of the GPUs that run the model together
+	Shares  []float64 `json:"shares,omitempty"`  // of Bytes and Free that each of several GPUs has
 }
 
 // Least returns the least memory that the model needs with o's Device, Context, Parallel,
@@ -130,6 +132,9 @@ func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error
 		l.Context, l.Device, l.Bytes = c.Context, p.Device.Name(), int64(m.Weights)+int64(m.States)+int64(m.Scratch)
 		if !p.Device.Kind.Host {
 			l.Numbers = p.Device.Numbers
+		}
+		if several, ok := p.Device.Backend.(divider); ok {
+			l.Shares = several.Shares()
 		}
 		if p.Draft != nil {
 			l.Bytes += p.Draft.Least

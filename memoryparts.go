@@ -32,7 +32,7 @@ func (d *Description) Parts(ctx context.Context, o Options, n int) (parts []Part
 		}
 		divide := func() ([]mesh.Part, error) { return mesh.Partition(p.Program, n, nil) }
 		if o.Split == SplitLayers {
-			divide = func() ([]mesh.Part, error) { return mesh.Layers(p.Program, n) }
+			divide = func() ([]mesh.Part, error) { return mesh.Layers(p.Program, mesh.Equal(n)) }
 		}
 		all, err := divide()
 		if err != nil {

@@ -311,6 +311,7 @@ func (o *Options) attempt(p *plan.Program, made int, a backends.Attempt, second 
 // A divider is a backend of several devices, each of which runs a part of a program.
 type divider interface {
 	Partition(p *plan.Program, l plan.Limits) ([]mesh.Part, error)
+	Shares() []float64
 }
 
 // replica returns the plan for device i of a.

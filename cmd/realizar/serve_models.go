@@ -278,9 +278,8 @@ func (l *modelLoader) limitsOf(list []servedModel, memory int64) (pool.Need, err
 		if err == nil {
 			var least *realizar.LeastMemory
 			if least, err = l.least(l.app.ctx, path, m.options()); err == nil {
-				devices := devicesOf(least)
-				for _, d := range devices {
-					limits[d] = cmp.Or(limits[d], least.Free/int64(len(devices)), unlimited)
+				for d, free := range freeOf(least) {
+					limits[d] = cmp.Or(limits[d], free)
 				}
 			}
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"math"
 	"strconv"
 
 	"github.com/realizar/realizar"
@@ -25,11 +27,20 @@ func devicesOf(least *realizar.LeastMemory) []string {
 }
 
 // needOf returns what a model takes of each device.
-func needOf(least *realizar.LeastMemory) pool.Need {
-	need, devices := pool.Need{}, devicesOf(least)
-	n := int64(len(devices))
-	for _, d := range devices {
-		need[d] = (least.Bytes + n - 1) / n
+func needOf(least *realizar.LeastMemory) pool.Need { return divided(least, least.Bytes) }
+
+// freeOf returns what a model may take of each device; unlimited if that is not known.
+func freeOf(least *realizar.LeastMemory) pool.Need {
+	return divided(least, cmp.Or(least.Free, unlimited))
+}
+
+// divided returns how many of bytes are on each device of a model.
+func divided(least *realizar.LeastMemory, bytes int64) pool.Need {
+	need := pool.Need{}
+	for i, d := range devicesOf(least) {
+		if need[d] = bytes; i < len(least.Shares) {
+			need[d] = int64(math.Ceil(float64(bytes) * least.Shares[i]))
+		}
 	}
 	return need
 }

@@ -33,6 +33,9 @@ func (b *Backend) Connect(parts int) []plan.Backend {
 	return all
 }
 
+// Memories implements [mesh.Device]. Parts share the host's memory.
+func (b *Backend) Memories() []plan.MemoryInfo { return []plan.MemoryInfo{b.Memory()} }
+
 // Separate implements [mesh.Device].
 func (b *Backend) Separate(parts int) []plan.Backend { return slices.Repeat([]plan.Backend{b}, parts) }
 

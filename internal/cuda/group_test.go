@@ -233,8 +233,11 @@ func TestGroupMeets(t *testing.T) {
 func TestGroupRefuses(t *testing.T) {
 	devices := []drivertest.Device{{Name: "left", Memory: 1 << 30}, {Name: "right", Memory: 1 << 29}}
 	g := openGroup(t, drivertest.Options{Devices: devices}, Options{})
-	if m := g.Memory(); m.Total != 2<<29 {
+	if m := mesh.New(g, 2, mesh.ByTensor).Memory(); m.Total != 2<<29 {
 		t.Errorf("%d bytes; want twice the smaller device", m.Total)
+	}
+	if m := mesh.New(g, 2, mesh.ByLayer).Memory(); m.Total < 3<<29-1 || m.Total > 3<<29 {
+		t.Errorf("%d bytes by layer; want those of both devices", m.Total)
 	}
 	for numbers, says := range map[string]string{"[0 0]": "device 0 appears twice", "[0 5]": "device 5 of 2", "[]": "0 devices"} {
 		var list []int

@@ -93,17 +93,13 @@ func (g *Group) Names() string {
 	return strings.Join(names, " and ")
 }
 
-// Memory implements [plan.Backend]. Parts have nearly the same size, so the memory is as many times
-// that of the device with the least free memory as there are devices.
-func (g *Group) Memory() plan.MemoryInfo {
-	var least plan.MemoryInfo
-	for i, b := range g.all {
-		if m := b.Memory(); i == 0 || m.Free < least.Free {
-			least = m
-		}
+// Memories implements [mesh.Device].
+func (g *Group) Memories() []plan.MemoryInfo {
+	var all []plan.MemoryInfo
+	for _, b := range g.all {
+		all = append(all, b.Memory())
 	}
-	n := int64(len(g.all))
-	return plan.MemoryInfo{Free: n * least.Free, Total: n * least.Total}
+	return all
 }
 
 // Apart returns why the devices do not reach each other's memory; nil if they do.

@@ -9,13 +9,15 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Layers divides p into parts that run one after the other, each of which has some of the layers.
-// The largest has as few bytes of weights as possible. Results have the bits of p.
+// Layers divides p into parts that run one after the other, one for each share, each of which has some
+// of the layers. The bytes of weights of a part are its share of all, as nearly as can be. Results have
+// the bits of p.
 //
 // A part but the last returns what the next one reads as the hidden states of all tokens, and the
 // next one reads them as [plan.Input]. A state belongs to one part, and a head to the last one. A
 // program with fewer layers than parts is cut between any of its nodes.
-func Layers(p *plan.Program, parts int) ([]Part, error) {
+func Layers(p *plan.Program, shares []float64) ([]Part, error) {
+	parts := len(shares)
 	switch {
 	case parts < 1:
 		return nil, fmt.Errorf("mesh: %d parts of a program; want at least 1", parts)
@@ -27,7 +29,7 @@ func Layers(p *plan.Program, parts int) ([]Part, error) {
 	if len(cuts) < parts-1 {
 		return nil, fmt.Errorf("mesh: a model of %d layers that can be cut in %d places, in %d parts; use fewer devices: %w", p.Layers(), len(cuts), parts, errors.ErrUnsupported)
 	}
-	bounds := append([]int{0}, append(balanced(f.bytes(), cuts, parts), len(p.Nodes))...)
+	bounds := append([]int{0}, append(balanced(f.bytes(), cuts, shares), len(p.Nodes))...)
 	var all []Part
 	for i := range parts {
 		all = append(all, f.part(bounds[i], bounds[i+1]))
@@ -119,22 +121,24 @@ func (f *flow) bytes() []int {
 	return all
 }
 
-// balanced chooses parts-1 of cuts, so that the part with the most bytes has as few as possible.
-func balanced(bytes, cuts []int, parts int) []int {
+// balanced chooses a cut less than there are shares, so that the part with the most bytes for its share
+// has as few as possible.
+func balanced(bytes, cuts []int, shares []float64) []int {
+	parts := len(shares)
 	sums := []int{0}
 	for _, n := range bytes {
 		sums = append(sums, sums[len(sums)-1]+n)
 	}
 	ends := append(slices.Clone(cuts), len(bytes))
-	// most[k][i] is the fewest bytes of the largest of k+1 parts that end at ends[i]; from[k][i] is
-	// the end of the part before the last of them.
-	most, from := make([][]int, parts), make([][]int, parts)
+	// most[k][i] is the fewest bytes for its share of the largest of k+1 parts that end at ends[i];
+	// from[k][i] is the end of the part before the last of them.
+	most, from := make([][]float64, parts), make([][]int, parts)
 	for k := range parts {
-		most[k], from[k] = make([]int, len(ends)), make([]int, len(ends))
+		most[k], from[k] = make([]float64, len(ends)), make([]int, len(ends))
 		for i, end := range ends {
-			most[k][i] = sums[end]
+			most[k][i] = float64(sums[end]) / shares[k]
 			for j := k - 1; k > 0 && j < i; j++ {
-				if n := max(most[k-1][j], sums[end]-sums[ends[j]]); j == k-1 || n < most[k][i] {
+				if n := max(most[k-1][j], float64(sums[end]-sums[ends[j]])/shares[k]); j == k-1 || n < most[k][i] {
 					most[k][i], from[k][i] = n, j
 				}
 			}

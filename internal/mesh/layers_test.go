@@ -3,6 +3,7 @@ package mesh
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // The last part of a dense model in two parts begins with what the layer before has written.
 func TestLayersOfModel(t *testing.T) {
 	p := plantest.Model(t, nil)
-	parts, err := Layers(p, 2)
+	parts, err := Layers(p, Equal(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestLayers(t *testing.T) {
 	for name, model := range plantest.Models {
 		p := model(t, nil)
 		for n := 1; n <= 5; n++ {
-			parts, err := Layers(p, n)
+			parts, err := Layers(p, Equal(n))
 			if err != nil {
 				t.Fatalf("%s, %d parts: %v", name, n, err)
 			}
@@ -106,23 +107,27 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The largest part has as few bytes as can be: no other choice of cuts has fewer.
+// The part with the most bytes for its share has as few as can be: no other choice of cuts has fewer.
 func TestBalanced(t *testing.T) {
 	bytes := []int{3, 9, 1, 1, 8, 2, 7, 4, 4, 6}
 	cuts := []int{1, 2, 4, 5, 7, 8}
-	largest := func(chosen []int) (most int) {
+	largest := func(chosen []int, shares []float64) (most float64) {
 		from := 0
-		for _, to := range append(slices.Clone(chosen), len(bytes)) {
+		for i, to := range append(slices.Clone(chosen), len(bytes)) {
 			sum := 0
 			for _, n := range bytes[from:to] {
 				sum += n
 			}
-			most, from = max(most, sum), to
+			most, from = max(most, float64(sum)/shares[i]), to
 		}
 		return most
 	}
+	all := [][]float64{{0.2, 0.8}, {0.8, 0.2}, {0.6, 0.1, 0.3}, {0.1, 0.2, 0.3, 0.4}}
 	for parts := 1; parts <= len(cuts)+1; parts++ {
-		got, best := balanced(bytes, cuts, parts), 1<<30
+		all = append(all, Equal(parts))
+	}
+	for _, shares := range all {
+		got, best := balanced(bytes, cuts, shares), math.Inf(1)
 		for set := range 1 << len(cuts) {
 			var chosen []int
 			for i, cut := range cuts {
@@ -130,12 +135,12 @@ func TestBalanced(t *testing.T) {
 					chosen = append(chosen, cut)
 				}
 			}
-			if len(chosen) == parts-1 {
-				best = min(best, largest(chosen))
+			if len(chosen) == len(shares)-1 {
+				best = min(best, largest(chosen, shares))
 			}
 		}
-		if len(got) != parts-1 || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != parts-1 || largest(got) != best {
-			t.Errorf("%d parts are cut at %v, the largest has %d bytes, want %d", parts, got, largest(got), best)
+		if len(got) != len(shares)-1 || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || largest(got, shares) != best {
+			t.Errorf("shares %v are cut at %v, the largest has %v bytes for its share, want %v", shares, got, largest(got, shares), best)
 		}
 	}
 }
@@ -170,21 +175,21 @@ func TestCuts(t *testing.T) {
 			t.Errorf("layers whole %v: cuts before nodes %v, want 1, 2 and 4", layers, got)
 		}
 	}
-	if _, err := Layers(p, 5); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "a model of 3 layers that can be cut in 3 places, in 5 parts; use fewer devices") {
+	if _, err := Layers(p, Equal(5)); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "a model of 3 layers that can be cut in 3 places, in 5 parts; use fewer devices") {
 		t.Errorf("5 parts: %v", err)
 	}
 }
 
 // What cannot be divided by layers is an error with its name.
 func TestLayersErrors(t *testing.T) {
-	if _, err := Layers(plantest.Model(t, nil), 0); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
+	if _, err := Layers(plantest.Model(t, nil), Equal(0)); err == nil || err.Error() != "mesh: 0 parts of a program; want at least 1" {
 		t.Error(err)
 	}
-	part, err := Layers(plantest.Model(t, nil), 2)
+	part, err := Layers(plantest.Model(t, nil), Equal(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Layers(part[1].Program, 2); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Layers(part[1].Program, Equal(2)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a program with inputs: %v", err)
 	}
 }

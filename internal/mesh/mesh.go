@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -20,6 +21,8 @@ type Device interface {
 	// Connect returns a backend for each of several parts of one program, which compiles it. The
 	// parts run every step at the same time.
 	Connect(parts int) []plan.Backend
+	// Memories returns the memory of each of several devices, or of all together if they share it.
+	Memories() []plan.MemoryInfo
 	// Separate returns a backend for each of several programs, none of which knows of the others.
 	Separate(parts int) []plan.Backend
 }
@@ -50,13 +53,54 @@ func (b *Backend) Name() string { return fmt.Sprintf("%s in %d parts", b.device.
 // Rounds implements [plan.Backend].
 func (b *Backend) Rounds() tensor.DType { return b.device.Rounds() }
 
-// Memory implements [plan.Backend].
-func (b *Backend) Memory() plan.MemoryInfo { return b.device.Memory() }
+// Shares returns which part of the model's memory each device has: as much as others, or by layer as
+// the memory of the devices is.
+func (b *Backend) Shares() []float64 {
+	all, sum := b.device.Memories(), int64(0)
+	for _, m := range all {
+		sum += m.Total
+	}
+	shares := Equal(b.parts)
+	if b.split != ByLayer || len(all) != b.parts || slices.ContainsFunc(all, func(m plan.MemoryInfo) bool { return m.Total <= 0 }) {
+		return shares
+	}
+	for i, m := range all {
+		shares[i] = float64(m.Total) / float64(sum)
+	}
+	return shares
+}
+
+// Equal returns n shares of the same size.
+func Equal(n int) []float64 {
+	var shares []float64
+	for range n {
+		shares = append(shares, 1/float64(n))
+	}
+	return shares
+}
+
+// Memory implements [plan.Backend]: what the devices can have together if each has its share.
+func (b *Backend) Memory() (m plan.MemoryInfo) {
+	all, shares := b.device.Memories(), b.Shares()
+	if len(all) != b.parts {
+		return all[0]
+	}
+	for i, own := range all {
+		free, total := int64(float64(own.Free)/shares[i]), int64(float64(own.Total)/shares[i])
+		if i == 0 || free < m.Free {
+			m.Free = free
+		}
+		if i == 0 || total < m.Total {
+			m.Total = total
+		}
+	}
+	return m
+}
 
 // Partition divides p as Compile does.
 func (b *Backend) Partition(p *plan.Program, l plan.Limits) ([]Part, error) {
 	if b.split == ByLayer {
-		return Layers(p, b.parts)
+		return Layers(p, b.Shares())
 	}
 	return Partition(p, b.parts, func(w *tensor.Tensor) bool { return b.device.Sums(w, b.parts, l) })
 }
@@ -69,38 +113,39 @@ func (p *Part) Limits(l plan.Limits) plan.Limits {
 	return l
 }
 
-// A taken is what a part takes of its device, in bytes.
-type taken struct{ weights, states, scratch int }
-
-// most returns the most that a part of p takes, times the parts: devices have the same memory, and
-// the largest part must have room. Compile returns the error of a program that cannot be divided.
-func (b *Backend) most(p *plan.Program, l plan.Limits) (t taken) {
+// takes returns the bytes of weights of all parts of p, and what all parts would take if each took as
+// much for its share of the memory as the one that takes most. Compile returns the error of a program
+// that cannot be divided.
+func (b *Backend) takes(p *plan.Program, l plan.Limits) (weights, all int) {
 	parts, err := b.Partition(p, l)
 	if err != nil {
-		return t
+		return 0, 0
 	}
-	for _, part := range parts {
-		l := part.Limits(l)
-		states, err := l.StateBytes(part.Program)
+	for i, share := range b.Shares() {
+		own := parts[i].Limits(l)
+		states, err := own.StateBytes(parts[i].Program)
 		if err != nil {
-			return taken{}
+			return 0, 0
 		}
-		t = taken{max(t.weights, b.device.Weights(part.Program, l)), max(t.states, states), max(t.scratch, b.device.Scratch(part.Program, l))}
+		w := b.device.Weights(parts[i].Program, own)
+		weights += w
+		all = max(all, int(float64(w+states+b.device.Scratch(parts[i].Program, own))/share))
 	}
-	return taken{b.parts * t.weights, b.parts * t.states, b.parts * t.scratch}
+	return weights, all
 }
 
 // Weights implements [plan.Backend], for all parts.
-func (b *Backend) Weights(p *plan.Program, l plan.Limits) int { return b.most(p, l).weights }
+func (b *Backend) Weights(p *plan.Program, l plan.Limits) int {
+	weights, _ := b.takes(p, l)
+	return weights
+}
 
-// Scratch implements [plan.Backend], for all parts, with what their states take beyond those of p:
-// keys and values that several parts keep.
+// Scratch implements [plan.Backend], for all parts, with what they take beyond their weights and the
+// states of p: keys and values that several parts keep, and what some parts take less than others.
 func (b *Backend) Scratch(p *plan.Program, l plan.Limits) int {
-	whole, _ := l.StateBytes(p)
-	if t := b.most(p, l); t.states > 0 {
-		return t.states + t.scratch - whole
-	}
-	return 0
+	states, _ := l.StateBytes(p)
+	weights, all := b.takes(p, l)
+	return max(0, all-weights-states)
 }
 
 // Compile implements [plan.Backend]. Values cannot be observed, because no part has all of them.

@@ -69,3 +69,57 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+// Devices with unlike memories are as many of one processor.
+type unlike struct {
+	*cpu.Backend
+	memories []plan.MemoryInfo
+}
+
+func (u unlike) Memories() []plan.MemoryInfo { return u.memories }
+
+// By layer, a device has layers in proportion to its memory; by tensor all have as much as the one with
+// the least. A program that fits the memory of all together fits each device.
+func TestUnlikeMemories(t *testing.T) {
+	p := plantest.SumsModelOf(t, 1024)
+	l := plantest.LimitsFor(p, 32, 4, 512, 16, plan.Limits{Cache: tensor.F16, Activations: cpu.Rounds})
+	for _, c := range []struct {
+		split    mesh.Split
+		memories []plan.MemoryInfo
+		memory   plan.MemoryInfo
+	}{
+		{mesh.ByTensor, []plan.MemoryInfo{{Free: 90, Total: 100}, {Free: 200, Total: 300}}, plan.MemoryInfo{Free: 180, Total: 200}},
+		{mesh.ByLayer, []plan.MemoryInfo{{Free: 90, Total: 100}, {Free: 300, Total: 300}}, plan.MemoryInfo{Free: 360, Total: 400}},
+		{mesh.ByLayer, []plan.MemoryInfo{{Free: 300, Total: 300}, {Free: 20, Total: 100}}, plan.MemoryInfo{Free: 80, Total: 400}},
+		{mesh.ByLayer, []plan.MemoryInfo{{Free: 50}, {Free: 20, Total: 100}}, plan.MemoryInfo{Free: 40}},
+	} {
+		b := mesh.New(unlike{cpu.New(1), c.memories}, 2, c.split)
+		if got := b.Memory(); got != c.memory {
+			t.Errorf("split %v of %+v: memory %+v, want %+v", c.split, c.memories, got, c.memory)
+		}
+		states, err := l.StateBytes(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := b.Partition(p, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := float64(b.Weights(p, l) + states + b.Scratch(p, l))
+		for i, share := range b.Shares() {
+			q, own := parts[i].Program, parts[i].Limits(l)
+			states, err := own.StateBytes(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if takes := cpu.New(1).Weights(q, own) + states + cpu.New(1).Scratch(q, own); float64(takes) > all*share+1 {
+				t.Errorf("split %v of %+v: part %d takes %d bytes, more than its %v of %v", c.split, c.memories, i, takes, share, all)
+			}
+		}
+		if c.split == mesh.ByLayer && c.memories[0].Total > 0 {
+			if large := c.memories[0].Total > 100; (parts[0].Weights() > 2*parts[1].Weights()) != large || (parts[1].Weights() > 2*parts[0].Weights()) == large {
+				t.Errorf("of %+v the parts have %d and %d bytes of weights", c.memories, parts[0].Weights(), parts[1].Weights())
+			}
+		}
+	}
+}

@@ -234,7 +234,7 @@ func TestHead(t *testing.T) {
 			t.Errorf("part %d has a head with the outputs %d and %d", i, hidden, logits)
 		}
 	}
-	if parts, err = Layers(p, 3); err != nil {
+	if parts, err = Layers(p, Equal(3)); err != nil {
 		t.Fatal(err)
 	}
 	for i, part := range parts {

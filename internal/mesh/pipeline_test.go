@@ -63,6 +63,8 @@ type hands struct {
 	all []*hand
 }
 
+func (h *hands) Memories() []plan.MemoryInfo { return make([]plan.MemoryInfo, 1) }
+
 func (h *hands) Separate(parts int) (all []plan.Backend) {
 	for range parts {
 		all = append(all, &palm{of: h})
