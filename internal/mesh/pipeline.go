@@ -221,24 +221,23 @@ func (s *stage) submit(m *microBatch) error {
 		m.ops = s.e.pages.operations(m.ops[:0], of.States, s.index)
 		b.States = m.ops
 	}
-	begun, err := s.call(func() (plan.Step, error) { return s.part.Submit(b) })
+	s.part.Lock()
+	begun, err := s.part.Submit(b)
+	s.part.Unlock()
 	if err != nil {
 		return err
 	}
 	m.steps = append(m.steps, begun)
 	if b.Late {
 		<-m.s.chosen
-		if _, err = s.call(func() (plan.Step, error) { return nil, s.part.Choose(begun) }); err != nil {
+		s.part.Lock()
+		err = s.part.Choose(begun)
+		s.part.Unlock()
+		if err != nil {
 			m.steps = m.steps[:s.index] // it is lost
 		}
 	}
 	return err
-}
-
-func (s *stage) call(do func() (plan.Step, error)) (plan.Step, error) {
-	s.part.Lock()
-	defer s.part.Unlock()
-	return do()
 }
 
 // end waits for micro-batches in their order, and begins them in the next part, or ends them.
@@ -280,7 +279,7 @@ func (m *microBatch) collect(r *plan.Result) {
 // measured adds the times of a part to those of a step that is one micro-batch.
 func (s *pipelined) measured(r *plan.Result, part int) {
 	into := &s.Result
-	if part == 0 {
+	if into.Times.Total == 0 { // the first part that runs the step
 		into.Times.Embed = r.Times.Embed
 	}
 	into.Times.Choose = r.Times.Choose
