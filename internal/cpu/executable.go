@@ -166,6 +166,9 @@ func (e *executable) forward(s *step) {
 	for i := range b.States {
 		e.apply(&b.States[i])
 	}
+	if b.OnlyStates() {
+		return
+	}
 	e.reachSlots()
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
 	s.clock.start(e)

@@ -181,6 +181,10 @@ func (s *step) begin() error {
 	if err := s.applyStates(); err != nil {
 		return err
 	}
+	if b.OnlyStates() {
+		s.timers.Begin()
+		return s.over.Record(e.stream)
+	}
 	e.prefixes.Find(&s.prefixes, b)
 	s.fill()
 	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.Counts), s.in[:r.FlagsEnd-r.Counts]); err != nil {
@@ -382,6 +386,10 @@ func fill[T any](s []T, n int, v T) []T {
 // collect builds the step's result from the copied data.
 func (s *step) collect() {
 	e, b, r := s.e, s.Batch, s.e.room
+	if b.OnlyStates() {
+		s.Result = plan.Result{}
+		return
+	}
 	rows := len(b.Rows)
 	s.Result = plan.Result{
 		Tokens: fill(s.Result.Tokens, rows, -1), Logits: fill(s.Result.Logits, rows, nil), Hidden: fill(s.Result.Hidden, rows, nil),

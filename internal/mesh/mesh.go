@@ -56,12 +56,15 @@ func (b *Backend) Rounds() tensor.DType { return b.device.Rounds() }
 // Shares returns which part of the model's memory each device has: as much as others, or by layer as
 // the memory of the devices is.
 func (b *Backend) Shares() []float64 {
+	shares := Equal(b.parts)
+	if b.split != ByLayer {
+		return shares
+	}
 	all, sum := b.device.Memories(), int64(0)
 	for _, m := range all {
 		sum += m.Total
 	}
-	shares := Equal(b.parts)
-	if b.split != ByLayer || len(all) != b.parts || slices.ContainsFunc(all, func(m plan.MemoryInfo) bool { return m.Total <= 0 }) {
+	if len(all) != b.parts || slices.ContainsFunc(all, func(m plan.MemoryInfo) bool { return m.Total <= 0 }) {
 		return shares
 	}
 	for i, m := range all {

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type microBatch struct {
 	rows      plan.Range
 
 	batch  plan.Batch // for the part that it is in
+	copies plan.Batch // for a part that only copies pages
 	last   []plan.Row // rows for the last part
 	ops    []plan.StateOp
 	input  [][]float32
@@ -33,11 +35,11 @@ type microBatch struct {
 
 // bounds appends to bounds where a batch is cut into micro-batches: as many as there are parts, of
 // about as many tokens. Sequences stay whole, unless they are long and need not be. Steps that are
-// measured are not cut.
+// measured are not cut, and neither are those that only copy pages.
 func (e *pipeline) bounds(bounds []int, b *plan.Batch) []int {
 	n, tokens := len(e.parts), len(b.Tokens)
 	bounds = append(bounds[:0], 0)
-	if b.Trace || b.Timed || b.Spans {
+	if tokens == 0 || b.Trace || b.Timed || b.Spans {
 		return append(bounds, tokens)
 	}
 	for i := 1; i < n; i++ {
@@ -69,7 +71,10 @@ func (m *microBatch) take(s *pipelined, lo, hi int) {
 		return i
 	}
 	m.s, m.err, m.errs, m.result, m.input, m.steps = s, nil, nil, nil, nil, m.steps[:0]
-	m.tokens, m.sequences, m.rows = plan.Range{Lo: lo, Hi: hi}, plan.Range{Lo: sequenceOf(b.Start, lo), Hi: sequenceOf(b.Start, hi-1) + 1}, plan.Range{Lo: row(lo), Hi: row(hi)}
+	m.tokens, m.sequences, m.rows = plan.Range{Lo: lo, Hi: hi}, plan.Range{}, plan.Range{Lo: row(lo), Hi: row(hi)}
+	if lo < hi {
+		m.sequences = plan.Range{Lo: sequenceOf(b.Start, lo), Hi: sequenceOf(b.Start, hi-1) + 1}
+	}
 	own := &m.batch
 	own.Tokens, own.Positions = append(own.Tokens[:0], b.Tokens[lo:hi]...), b.Positions[lo:hi]
 	own.Lengths, own.Start = b.Lengths[m.sequences.Lo:m.sequences.Hi], append(own.Start[:0], 0)
@@ -107,18 +112,19 @@ func (m *microBatch) resolve() bool {
 		return true
 	}
 	from = from[m.tokens.Lo:m.tokens.Hi]
+	var failed error
 	for _, r := range from {
 		if r < 0 {
 			continue
 		}
-		switch _, ready, err := before.token(int(r)); {
-		case !ready:
+		_, ready, err := before.token(int(r))
+		if !ready {
 			return false
-		case err != nil:
-			m.err = fmt.Errorf("mesh: the step before gave no tokens: %w", err)
 		}
+		failed = cmp.Or(failed, err)
 	}
-	if m.err != nil {
+	if failed != nil {
+		m.err = fmt.Errorf("mesh: the step before gave no tokens: %w", failed)
 		return true
 	}
 	row := 0

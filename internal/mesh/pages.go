@@ -55,8 +55,10 @@ func layoutPages(p *plan.Program, parts []Part, l *plan.Limits) (pageLayout, err
 	return y, nil
 }
 
-// operations appends to ops what part does for the operations of a step on pages.
+// operations appends to ops what part does for the operations of a step on pages. The result is nil
+// only if there are none.
 func (y *pageLayout) operations(ops, of []plan.StateOp, part int) []plan.StateOp {
+	ops = slices.Grow(ops, len(of))
 	for _, op := range of {
 		s := y.part[op.Group][part]
 		if op.Kind == plan.SavePage && !y.owner[op.Group][part] || s.lo == s.hi {

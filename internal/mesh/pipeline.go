@@ -206,21 +206,25 @@ func (s *stage) begin(m *microBatch) {
 }
 
 // submit submits m to the part. A late step waits for its Choose in the last part. The last part has
-// the head.
+// the head; in its steps the others only copy pages.
 func (s *stage) submit(m *microBatch) error {
-	if m.s.Batch.Head && s.gives {
-		m.steps = append(m.steps, nil)
-		return nil
-	}
 	b, of := &m.batch, m.s.Batch
-	b.Rows, b.Late, b.Input, b.States = m.last, of.Late, m.input, nil
-	if s.gives {
-		b.Rows, b.Late = s.rows[:len(b.Tokens)], false
+	if m.ops = m.ops[:0]; m.tokens.Lo == 0 {
+		m.ops = s.e.pages.operations(m.ops, of.States, s.index)
 	}
-	if m.tokens.Lo == 0 {
-		m.ops = s.e.pages.operations(m.ops[:0], of.States, s.index)
-		b.States = m.ops
+	if len(b.Tokens) == 0 || of.Head && s.gives {
+		if len(m.ops) == 0 {
+			m.steps = append(m.steps, nil)
+			return nil
+		}
+		b, m.copies = &m.copies, plan.Batch{}
+	} else {
+		b.Rows, b.Late, b.Input = m.last, of.Late, m.input
+		if s.gives {
+			b.Rows, b.Late = s.rows[:len(b.Tokens)], false
+		}
 	}
+	b.States = m.ops
 	s.part.Lock()
 	begun, err := s.part.Submit(b)
 	s.part.Unlock()

@@ -87,13 +87,19 @@ func (p *palm) Compile(_ context.Context, program *plan.Program, _ plan.Limits, 
 // handled returns a pipeline of two hands.
 func handled(t *testing.T) (e plan.Executable, first, second *hand, p *plan.Program) {
 	t.Helper()
-	var h hands
 	p = plantest.Model(t, nil)
+	e, first, second = handledOf(t, p)
+	return e, first, second, p
+}
+
+func handledOf(t *testing.T, p *plan.Program) (e plan.Executable, first, second *hand) {
+	t.Helper()
+	var h hands
 	e, err := mesh.New(&h, 2, mesh.ByLayer).Compile(t.Context(), p, plantest.LimitsFor(p, 16, 4, 64, 16, plan.Limits{Cache: tensor.F16}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, h.all[0], h.all[1], p
+	return e, h.all[0], h.all[1]
 }
 
 // decoding returns a step of one token for each of two sequences.
@@ -281,5 +287,63 @@ func TestPipelineCloses(t *testing.T) {
 	}
 	if _, err := e.Submit(decoding(p, 0, nil)); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("a step of a closed executable: %v", err)
+	}
+}
+
+// A step of the head runs in the last part alone. The others copy the pages that it saves: states of
+// their layers share these with the head's.
+func TestPipelineOfHead(t *testing.T) {
+	w := func(rows, cols int) *tensor.Tensor {
+		return &tensor.Tensor{Name: "w", DType: tensor.F32, Shape: []int{rows, cols}, Data: make([]byte, 4*rows*cols)}
+	}
+	p, err := plan.Build(func(b *plan.Builder) {
+		attend := func(name string, x plan.Value) plan.Value {
+			s := b.State(plan.State{Name: name, Kind: plan.PerToken, KVHeads: 1, HeadDim: 8, ValueDim: 8})
+			return b.Attention(x, x, x, nil, s, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 1})
+		}
+		output := func(x plan.Value) {
+			x = b.Pick(x)
+			b.Output(x, b.Linear(x, w(9, 8), nil))
+		}
+		x := b.Embed(w(9, 8))
+		b.Layer(0)
+		x = attend("first", b.Linear(b.Linear(x, w(64, 8), nil), w(8, 64), nil)) // most of the weights
+		b.Layer(1)
+		output(b.Linear(x, w(8, 8), nil))
+		b.Head()
+		output(attend("head", b.Embed(w(9, 8))))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, first, second := handledOf(t, p)
+	size := 16 * 2 * 8 * 2 // bytes of a page of a state: 16 rows of keys and values in F16
+	host := make([]byte, 2*size)
+	b := decoding(p, 0, nil)
+	for i := range b.Rows {
+		b.Rows[i].Adjustments = nil
+	}
+	b.Head, b.States = true, []plan.StateOp{{Kind: plan.SavePage, Page: 5, Host: host}}
+	step := submit(t, e, b)
+	copies := <-first.steps
+	if ops := copies.batch.States; !copies.batch.OnlyStates() || len(ops) != 1 || ops[0].Page != 5 || len(ops[0].Host) != size || &ops[0].Host[0] != &host[0] {
+		t.Errorf("the first part gets %d tokens and copies %+v", len(copies.batch.Tokens), copies.batch.States)
+	}
+	copies.end()
+	for i := range 2 {
+		s := <-second.steps
+		if !s.batch.Head || len(s.batch.Input) > 0 || len(s.batch.Tokens) != 1 {
+			t.Errorf("the last part gets %d tokens, of the head: %v, with %d inputs", len(s.batch.Tokens), s.batch.Head, len(s.batch.Input))
+		}
+		if ops := s.batch.States; (len(ops) == 1) != (i == 0) || i == 0 && &ops[0].Host[0] != &host[size] {
+			t.Errorf("the last part copies %+v with micro-batch %d", ops, i)
+		}
+		s.end(int32(3 + i))
+	}
+	if r, err := step.Wait(t.Context()); err != nil || !slices.Equal(r.Tokens, []int32{3, 4}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

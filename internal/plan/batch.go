@@ -7,7 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// A Batch is the input of one step: flat arrays, ready to copy to a device.
+// A Batch is the input of one step: flat arrays, ready to copy to a device. A batch without tokens only
+// copies pages: it has States, and nothing else.
 //
 // Tokens are grouped by sequence. Those of sequence s are Start[s] <= t < Start[s+1], at
 // consecutive positions. Before the step its state holds all positions below the first of these.
@@ -141,6 +142,9 @@ func (b *Batch) Size(d Dim) int {
 	return int(d)
 }
 
+// OnlyStates reports whether b only copies pages, perhaps none.
+func (b *Batch) OnlyStates() bool { return len(b.Tokens) == 0 && b.States != nil }
+
 // Length returns the length by which the rotary frequencies of token t of sequence s are chosen.
 func (b *Batch) Length(s, t int) int { return int(max(b.Lengths[s], b.Positions[t]+1)) }
 
@@ -170,6 +174,12 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		return fmt.Errorf("%w: %w", ErrBatch, fmt.Errorf(format, a...))
 	}
 	t, s := len(b.Tokens), b.Seqs()
+	if b.OnlyStates() {
+		if s > 0 || len(b.Rows) > 0 || b.Head || b.Late {
+			return bad("no tokens, of %d sequences with %d rows", s, len(b.Rows))
+		}
+		return b.validateStates(p, l)
+	}
 	switch {
 	case b.Head && p.Head == nil:
 		return bad("a step of the head, which the program does not have")
@@ -261,9 +271,13 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			return bad("row %d: %w", i, err)
 		}
 	}
+	return b.validateStates(p, l)
+}
+
+func (b *Batch) validateStates(p *Program, l *Limits) error {
 	for i, op := range b.States {
 		if err := op.validate(p, l); err != nil {
-			return bad("state operation %d: %w", i, err)
+			return fmt.Errorf("%w: state operation %d: %w", ErrBatch, i, err)
 		}
 	}
 	return nil

@@ -80,6 +80,7 @@ var suite = []suiteTest{
 	{"Several", several},
 	{"States", states},
 	{"HostMemory", hostMemory},
+	{"OnlyStates", onlyStates},
 	{"Sampling", sampling},
 	{"Choices", choices},
 	{"Masks", masks},
