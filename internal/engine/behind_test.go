@@ -87,10 +87,10 @@ func TestAnotherTakesOver(t *testing.T) {
 				s.until(c, 100)
 				s.done(c, 3)
 			}
-			close(hold)
 			if got := s.prompted(); got > 2000+3*100+4*256 {
 				t.Errorf("slow: %v: %d tokens are read", slow, got)
 			}
+			close(hold)
 			if slow {
 				first.leave()
 			}
