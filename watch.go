@@ -41,7 +41,7 @@ type StepTiming struct {
 
 // A Span is a part of a step: a kernel on a GPU, a stage of the plan on the CPU.
 type Span struct {
-	Device int           // number of the GPU among those that run the model together, from 0
+	Device int           // index of the GPU; 0 if one runs the whole model
 	Kernel string        // name of the kernel
 	Where  string        // operations that it computed
 	Layer  int           // counted from 0; -1 outside of layers, as for the embedding and the head

@@ -141,10 +141,10 @@ func (l List) Kind(name string) Kind {
 
 // A Choice says which devices may be opened.
 type Choice struct {
-	// Name is the name of a kind, with a number if there are several: "cuda:1", or with the numbers
-	// of those that run the model together: "cuda:0,1". A name without numbers means the
-	// fewest devices that have room for the model. If it leaves the choice open, it means those of the
-	// best kind of which devices can be opened, or the host's if Kernels is set.
+	// Name is the name of a kind. It may number one device, as in "cuda:1", or several that run the
+	// model together, as in "cuda:0,1". A name without numbers selects the fewest devices that have
+	// room for the model. An empty name or "auto" selects the best kind with a device that can be
+	// opened, or the host's if Kernels is set.
 	Name    string
 	Threads int        // as in [Options]
 	Kernels string     // as in [Options]

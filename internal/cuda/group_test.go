@@ -42,6 +42,18 @@ func openGroup(t *testing.T, options drivertest.Options, o Options) *Group {
 	return g
 }
 
+// groupPrograms returns programs for several devices: a decoder and a model with sums, and if
+// REALIZAR_EMULATED is set, models with all operations.
+func groupPrograms(t *testing.T) map[string]*plan.Program {
+	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0), "sums": plantest.SumsModel(t, nil)}
+	if os.Getenv("REALIZAR_EMULATED") != "" {
+		for name, model := range plantest.Models {
+			programs[name] = model(t, nil)
+		}
+	}
+	return programs
+}
+
 // Several devices compute the bits of one. If REALIZAR_EMULATED names a folder for compiled kernels,
 // models with all operations are tried.
 func TestGroupBits(t *testing.T) {
@@ -50,12 +62,8 @@ func TestGroupBits(t *testing.T) {
 	}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
-	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0), "sums": plantest.SumsModel(t, nil)}
-	bases := []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
+	programs, bases := groupPrograms(t), []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
-		for name, model := range plantest.Models {
-			programs[name] = model(t, nil)
-		}
 		bases = append(bases, plan.Limits{Cache: tensor.F32, Activations: tensor.F32})
 	}
 	for name, p := range programs {
@@ -96,14 +104,8 @@ func TestGroupByLayer(t *testing.T) {
 	}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
-	programs := map[string]*plan.Program{"decoder": decoder(t, tensor.Q8_0), "sums": plantest.SumsModel(t, nil)}
-	if os.Getenv("REALIZAR_EMULATED") != "" {
-		for name, model := range plantest.Models {
-			programs[name] = model(t, nil)
-		}
-	}
 	base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
-	for name, p := range programs {
+	for name, p := range groupPrograms(t) {
 		want := plantest.LogitsInSteps(t, one, p, base, [2]int{40, 5}, 23)
 		for _, devices := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d devices", name, devices), func(t *testing.T) {

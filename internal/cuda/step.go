@@ -311,7 +311,7 @@ func (s *step) copyBack() error {
 	if err := s.grow(&s.wide, 4*(logits+hidden)); err != nil {
 		return err
 	}
-	var next copied
+	var next hostCopy
 	to := s.wide
 	_, hiddenAt, logitsAt := e.p.Outputs(b.Head)
 	for i := range b.Rows {
@@ -333,15 +333,15 @@ func (s *step) copyBack() error {
 	return next.give(e.stream)
 }
 
-// A copied is memory of the device that is to be copied to the host.
-type copied struct {
+// A hostCopy is a copy from the device to the host that has not been queued.
+type hostCopy struct {
 	to   []byte
 	from driver.DevicePtr
 }
 
-// add adds a piece of memory. It is copied together with those before it if it continues them in both
-// memories: a call of the driver takes about as long as the copy of a row.
-func (c *copied) add(s *driver.Stream, to []byte, from driver.DevicePtr) error {
+// add adds the copy of a row. Rows that follow each other on the device and on the host are one copy,
+// because each copy is a call of the driver.
+func (c *hostCopy) add(s *driver.Stream, to []byte, from driver.DevicePtr) error {
 	n := len(c.to)
 	if n > 0 && from == c.from+driver.DevicePtr(n) && cap(c.to) > n && &c.to[:n+1][n] == &to[0] {
 		c.to = c.to[:n+len(to)]
@@ -352,8 +352,8 @@ func (c *copied) add(s *driver.Stream, to []byte, from driver.DevicePtr) error {
 	return err
 }
 
-// give queues the copy of what has been added.
-func (c *copied) give(s *driver.Stream) error {
+// give queues the copy of the added rows.
+func (c *hostCopy) give(s *driver.Stream) error {
 	if len(c.to) == 0 {
 		return nil
 	}

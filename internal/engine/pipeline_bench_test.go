@@ -17,7 +17,7 @@ import (
 )
 
 // Two processors of one thread each, by layer, beside one. With two cores, prompts and answers of
-// many sequences should be nearly twice as fast, and one answer as fast.
+// BenchmarkPipeline compares two processors of one thread each, by layer, with one processor.
 func BenchmarkPipeline(b *testing.B) {
 	p := benched(b)
 	for _, c := range []struct {

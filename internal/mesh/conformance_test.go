@@ -26,15 +26,7 @@ func TestConformance(t *testing.T) {
 		"hf/llama", "hf/qwen3", "hf/gemma3", "hf/gpt-oss", "hf/qwen3-moe", "hf/deepseek-v3", "hf/qwen3-next", "gguf/llama.gguf", "gguf/qwen3-moe.gguf",
 	} {
 		t.Run(path, func(t *testing.T) {
-			f, err := modelfile.Open(filepath.Join(dir, path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = f.Close() })
-			m, err := arch.Build(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := opened(t, filepath.Join(dir, path))
 			parts, err := mesh.Partition(m.Program, 2, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -78,15 +70,7 @@ func TestConformanceByLayer(t *testing.T) {
 	base := plan.Limits{Cache: tensor.F16, Activations: cpu.Rounds}
 	for _, path := range all {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
-			f, err := modelfile.Open(filepath.Dir(path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = f.Close() })
-			m, err := arch.Build(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := opened(t, filepath.Dir(path))
 			if m.Program.Whole {
 				t.Skip("sequences have to be whole")
 			}
@@ -95,4 +79,19 @@ func TestConformanceByLayer(t *testing.T) {
 			plantest.SameAsOne(t, plantest.LogitsOfTwo(t, b, m.Program, base, lengths), want)
 		})
 	}
+}
+
+// opened returns the model at path.
+func opened(t *testing.T, path string) *arch.Model {
+	t.Helper()
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	m, err := arch.Build(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

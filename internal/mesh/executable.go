@@ -16,9 +16,8 @@ import (
 // from the same logits.
 type executable struct {
 	*group
-	wanted int // number of rows of the step submitted last
-	late   *step
-	steps  plan.StepPool[step]
+	late  *step
+	steps plan.StepPool[step]
 }
 
 func newExecutable(g *group) *executable {
@@ -43,13 +42,7 @@ type step struct {
 
 // Submit implements [plan.Executable].
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
-	if e.closed {
-		return nil, errors.New("mesh: the executable is closed")
-	}
-	if e.late != nil {
-		return nil, errors.New("mesh: the previous step is late and needs Choose first")
-	}
-	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
+	if err := e.check(b, e.late != nil); err != nil {
 		return nil, err
 	}
 	s := e.steps.Take()
@@ -103,7 +96,8 @@ func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	result := results[0]
+	s.Result = *results[0]
+	result := &s.Result
 	if s.spans = s.spans[:0]; s.Batch.Spans {
 		for part, r := range results {
 			s.spans = appendSpans(s.spans, r.Spans, part, 0)

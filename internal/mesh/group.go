@@ -20,6 +20,7 @@ type group struct {
 	pages  pageLayout
 	host   map[*byte][]byte // memory from AllocHost, by its begin
 	freed  []freed          // memory that steps in flight may use
+	wanted int              // number of rows of the step submitted last
 	begun  uint64           // steps submitted
 	done   atomic.Uint64    // steps that are done
 	closed bool
@@ -62,6 +63,18 @@ func (g *group) compile(ctx context.Context, backends []plan.Backend, parts []Pa
 		g.parts = append(g.parts, &member{Executable: exe})
 	}
 	return nil
+}
+
+// check returns an error if b cannot be submitted. late says that the step submitted last has had no
+// Choose.
+func (g *group) check(b *plan.Batch, late bool) error {
+	switch {
+	case g.closed:
+		return errors.New("mesh: the executable is closed")
+	case late:
+		return errors.New("mesh: the previous step is late and needs Choose first")
+	}
+	return b.Validate(g.p, &g.lim, g.wanted)
 }
 
 // AllocHost implements [plan.Executable]. The memory is that of the first part; those of one kind of

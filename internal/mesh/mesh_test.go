@@ -48,6 +48,10 @@ func TestSpans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			n := len(r.Spans)
+			if r, err = s.Wait(t.Context()); err != nil || len(r.Spans) != n { // it may be called again
+				t.Fatalf("split %v: %d spans, then %d: %v", split, n, len(r.Spans), err)
+			}
 			var first, end [2]time.Duration
 			device := 0
 			for i, span := range r.Spans {

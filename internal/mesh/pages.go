@@ -48,7 +48,7 @@ func layoutPages(p *plan.Program, parts []Part, l *plan.Limits) (pageLayout, err
 			end += n
 		}
 		if n, err := l.PageBytes(p, g); err != nil || n != end {
-			return y, fmt.Errorf("mesh: the states of layers with different numbers of heads share pages, which cannot be divided into %d parts (%d bytes instead of %d)", len(parts), end, n)
+			return y, fmt.Errorf("mesh: the states of layers with different numbers of heads share pages, which cannot be divided into %d parts (%d bytes instead of %d); use --split layers or fewer devices", len(parts), end, n)
 		}
 		y.part, y.owner = append(y.part, spans), append(y.owner, owns)
 	}

@@ -383,7 +383,7 @@ func (d *division) attend(n *plan.Node) error {
 // keep notes the heads of its state that n has in each part.
 func (d *division) keep(n *plan.Node, kv plan.Cut) error {
 	if had := d.states[n.State]; had != nil && !slices.Equal(had, kv) {
-		return fmt.Errorf("mesh: %s: the layers that share state %s cannot be divided alike into %d parts", n.Where(), d.p.States[n.State].Name, d.n)
+		return fmt.Errorf("mesh: %s: the layers that share state %s cannot be divided alike into %d parts; use --split layers or fewer devices", n.Where(), d.p.States[n.State].Name, d.n)
 	}
 	d.states[n.State] = kv
 	return nil

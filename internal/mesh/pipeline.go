@@ -25,7 +25,6 @@ type pipeline struct {
 	stages []*stage
 	open   sync.WaitGroup // micro-batches that are not done
 	ended  sync.WaitGroup // goroutines of stages
-	wanted int            // number of rows of the step submitted last
 	before *sampled       // the tokens of the step submitted last
 	late   *pipelined
 	steps  plan.StepPool[pipelined]
@@ -89,13 +88,7 @@ func (x *sampled) token(row int) (token int32, ready bool, err error) {
 
 // Submit implements [plan.Executable].
 func (e *pipeline) Submit(b *plan.Batch) (plan.Step, error) {
-	if e.closed {
-		return nil, errors.New("mesh: the executable is closed")
-	}
-	if e.late != nil {
-		return nil, errors.New("mesh: the previous step is late and needs Choose first")
-	}
-	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
+	if err := e.check(b, e.late != nil); err != nil {
 		return nil, err
 	}
 	s := e.steps.Take()

@@ -176,7 +176,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	t, s := len(b.Tokens), b.Seqs()
 	if b.OnlyStates() {
 		if s > 0 || len(b.Rows) > 0 || b.Head || b.Late {
-			return bad("no tokens, of %d sequences with %d rows", s, len(b.Rows))
+			return bad("a step without tokens has %d sequences, %d rows, head %v, late %v; it can only copy pages", s, len(b.Rows), b.Head, b.Late)
 		}
 		return b.validateStates(p, l)
 	}
@@ -198,7 +198,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	case len(b.Input) != b.inputs(p):
 		return bad("%d rows of input for %d tokens of a program with %d columns of input, want %d", len(b.Input), t, p.Inputs, b.inputs(p))
 	case p.Inputs > 0 && b.From != nil:
-		return bad("tokens of the previous step, of which the program gets inputs")
+		return bad("%d origins of tokens; tokens of a program with inputs are known, so From must be nil", len(b.From))
 	case b.Axes != nil && len(b.Axes) != 2*t:
 		return bad("%d tokens have %d second and third positions", t, len(b.Axes))
 	case len(b.Lengths) != s:

@@ -19,7 +19,7 @@ type Times struct {
 // A Span is the time of one part of a step: a kernel on a device, a stage on a processor. The spans
 // of a device do not overlap.
 type Span struct {
-	Device int           // number of the device, of those that run the program together
+	Device int           // index of the device; 0 if one runs the whole program
 	Kernel string        // name of the kernel
 	Where  string        // what it computed, in words
 	Layer  int           // or NoLayer

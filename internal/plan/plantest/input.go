@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// inputs checks that a program gets the inputs of its tokens: products of them, and what is left as
-// it is, have the bits of rows of tables.
+// inputs checks that a program computes the same bits from inputs as from rows of tables with the same
+// numbers.
 func inputs(t *testing.T, b plan.Backend) {
 	for _, c := range [][2]int{{256, 7}, {1, 33}, {512, 64}} {
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
