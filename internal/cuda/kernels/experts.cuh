@@ -38,7 +38,7 @@ struct ExpertProduct {
 struct ExpertArgs {
   ExpertProduct p[2]; // gated: the gate and up matrices; else only the first
   s32 rows;           // of an expert's matrix
-  s32 units;          // of work for an expert: tiles of rows; gated: two of gate and two of up
+  s32 units;          // of work for an expert without a gate: tiles of rows
   s32 colTiles;       // tiles of a row
   s32 cols, inStride; // of the input, elements
   s32 stride;         // elements
@@ -57,7 +57,8 @@ struct ExpertArgs {
 // expertProduct is the work of a block: units blockX, blockX+gridX and so on of active expert
 // blockY, for all of its slots, 8*NT at a time, or one at a time if ONE is set. The previous kernel
 // chooses the expert, so nothing is loaded early.
-template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProduct(const ExpertArgs &a) {
+template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD> INLINE void expertProduct(const ExpertArgs &a) {
+  constexpr int each = gateTiles<F, ONE>;
   waitForPrevious();
   allowNext();
   if (blockY() >= *a.count) return;
@@ -76,10 +77,10 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
   const Matrix lacks = rest(0);
   const Gated gated{w, up, lacks, GATED ? rest(1) : Matrix{}, a.divided, a.rows, (a.rows + tileRows - 1) / tileRows, a.unit, a.out};
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
-    if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
+    if constexpr (GATED) return gatedRow<each>(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
     return w + unit * rowBytes + s64(from) * F::tileBytes;
   };
-  __shared__ Sums<NT, ONE, GATED> sums;
+  __shared__ Sums<NT, ONE, GATED ? 2 * each : 1> sums;
 
   int turn = 0;
   _Pragma("unroll 1") for (int first = e.begin; first < e.end; first += sums.columns) {
@@ -95,25 +96,26 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
     };
     auto store = [&](int unit, const auto &sum) ALWAYS {
       if constexpr (GATED) {
-        storeGated(gated, true, unit, first, e.end, sums.columns, lane, warp, sum);
+        storeGated<each>(gated, true, unit, first, e.end, sums.columns, lane, warp, sum);
       } else {
         storePlain<tileRows>(a.rows, unit, first, e.end, sums.columns, sum, [&](int row, int slot, float v) ALWAYS {
           a.y[s64(slot) * a.stride + row] = valueOf(lacks, a.divided, row, v);
         });
       }
     };
-    pipeline<F, NT, ONE, GATED, 2, 1>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
+    pipeline<F, AHEAD, 1>(sums, turn, GATED ? (gated.tiles + each - 1) / each : a.units, GATED ? 2 * each : 1, from, tiles, lane, warp, rowOf, begin, store);
   }
 }
 
-#define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED>(a); }
+#define EXPERT_AHEAD(name, F, M, NT, ONE, GATED, AHEAD, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED, AHEAD>(a); }
+#define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) EXPERT_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, BLOCKS)
 
 // The kernels of a format: for one slot of each expert at a time, and, for formats without kernels
 // of wide.cuh, for 8 and 16.
 #define EXPERTS(F)                             \
-  EXPERT(expert_1, F, void, 1, true, false, 2) \
-  EXPERT(gated_1, F, void, 1, true, true, 2)
+  EXPERT_AHEAD(expert_1, F, void, 1, true, false, aheadOfOne<F>, 2) \
+  EXPERT_AHEAD(gated_1, F, void, 1, true, true, aheadOfOne<F>, 2)
 #define EXPERTS_OF_SEVERAL(F)                                   \
   EXPERT(expert_8, F, SINGLE(Words<F, 1>), 1, false, false, 2)  \
   EXPERT(expert_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \

@@ -28,15 +28,16 @@ INLINE int pieceOf(int row, int col) { return (col / 8 ^ row) % 8 * 8; }
 // placeOf is the offset of a column of a row.
 INLINE s64 placeOf(int row, int col, int stride) { return chunkOf(row, col / chunkCols, stride) + pieceOf(row, col) + col % 8; }
 
-// storeBlock writes columns 32*block to 32*block+31 of a row. Lane i has element i, which must be 0
-// beyond the columns. All lanes of a warp call it. The warp with the last block of the columns also
-// writes the padding.
-INLINE void storeBlock(const Forms &f, int row, int block, int lane, float v) {
-  const int col = 32 * block + lane;
+// storeBlock writes columns N*block to N*block+N-1 of a row. Lane i has element i, which must be 0
+// beyond the columns; lanes from N on have none. All lanes of a warp call it. The warp with the last
+// block of the columns also writes the padding.
+template <int N = 32> INLINE void storeBlock(const Forms &f, int row, int block, int lane, float v) {
+  if (lane >= N) return;
+  const int col = N * block + lane;
   if (f.f32 && col < f.cols) f.f32[s64(row) * f.stride + col] = v;
   if (!f.bf16 && !f.f16) return;
-  const int end = 32 * block + 32 >= f.cols ? f.stride : col + 1;
-  for (int c = col; c < end; c += 32) {
+  const int end = N * block + N >= f.cols ? f.stride : col + 1;
+  for (int c = col; c < end; c += N) {
     const s64 to = placeOf(row, c, f.stride);
     if (f.bf16) f.bf16[to] = c == col ? floatToBfloat(v) : 0;
     if (f.f16) f.f16[to] = c == col ? floatToHalf(v * f.by) : 0;

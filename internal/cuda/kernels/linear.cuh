@@ -23,27 +23,28 @@ INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
 
 // linear runs a block. M multiplies, T tiles of rows at a time. With ONE, the input is a single row,
 // which the block may normalize.
-template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLINE void linear(const LinearArgs &a) {
-  constexpr int unitRows = T * tileRows;
+template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLINE void linear(const LinearArgs &a) {
+  constexpr int unitRows = T * tileRows, each = gateTiles<F, ONE>;
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / a.segments, tiles = a.colTiles * (warp + 1) / a.segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   const Gated gated{a.p[0].w, a.p[1].w, matrixOf(a.p[0]), matrixOf(a.p[1]), a.divided, a.p[0].rows, (a.p[0].rows + tileRows - 1) / tileRows, a.unit, a.out};
 
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
-    if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
+    if constexpr (GATED) return gatedRow<each>(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
     const Product &p = productOf<unitRows>(a, unit);
     const int tile = T == 1 ? unit : minOf(T * unit + r, (p.rows + tileRows - 1) / tileRows - 1);
     return p.w + tile * rowBytes + s64(from) * F::tileBytes;
   };
-  const int R = GATED ? (a.p[1].w ? 4 : 2) : T;
-  s32 units = 0;
+  const int R = GATED ? (a.p[1].w ? 2 * each : each) : T;
+  s32 units = (gated.tiles + each - 1) / each;
   if constexpr (!GATED && T > 1) {
+    units = 0;
     UNROLL for (int i = 0; i < 4; i++) units += (a.p[i].rows + unitRows - 1) / unitRows;
   }
-  const s32 &last = GATED || T == 1 ? a.units : units;
+  const s32 &last = GATED || T > 1 ? units : a.units;
   int count, first, turn = 0;
-  __shared__ Sums<NT, ONE, GATED, T> sums;
+  __shared__ Sums<NT, ONE, GATED ? 2 * each : T> sums;
   auto begin = [&](const auto &work) ALWAYS {
     waitForPrevious();
     allowNext();
@@ -63,7 +64,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLI
   };
   auto store = [&](int unit, const auto &sum) ALWAYS {
     if constexpr (GATED) {
-      storeGated(gated, R > 2, unit, first, count, sums.columns, lane, warp, sum);
+      storeGated<each>(gated, a.p[1].w, unit, first, count, sums.columns, lane, warp, sum);
     } else {
       const Product &p = productOf<unitRows>(a, unit);
       storePlain<unitRows>(p.rows, unit, first, count, sums.columns, sum, [&](int row, int token, float v) ALWAYS {
@@ -73,20 +74,21 @@ template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH, int T> INLI
       });
     }
   };
-  pipeline<F, NT, ONE, GATED, DEPTH, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store);
+  pipeline<F, AHEAD, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store);
 }
 
-#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, DEPTH, T, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH, T>(a); }
+#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, AHEAD, T, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, AHEAD, T>(a); }
 #define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, 1, BLOCKS)
+#define LINEAR_OF_ONE(name, F, GATED) LINEAR_AHEAD(name, F, void, 1, true, GATED, aheadOfOne<F>, 1, 2)
 #define LINEAR_OF_EIGHT(name, F, GATED) LINEAR_AHEAD(name, F, SINGLE(OfEight<F>), 1, false, GATED, eightAhead, eightTogether, 2)
 
 // The kernels of a format: for one row of the input and for 8, and for 16 and 32 where wide.cuh has
 // none.
 #define LINEARS(F)                             \
-  LINEAR(linear_1, F, void, 1, true, false, 2) \
-  LINEAR_OF_EIGHT(linear_8, F, false)          \
-  LINEAR(gated_1, F, void, 1, true, true, 2)   \
+  LINEAR_OF_ONE(linear_1, F, false)  \
+  LINEAR_OF_EIGHT(linear_8, F, false) \
+  LINEAR_OF_ONE(gated_1, F, true)    \
   LINEAR_OF_EIGHT(gated_8, F, true)
 #define LINEARS_OF_SEVERAL(F)                                  \
   LINEAR(linear_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \

@@ -24,9 +24,7 @@ struct LinearArgs {
   // Products of one input and one format. Gated: the gate and the up projection, the latter without
   // tiles if nothing is gated.
   Product p[4];
-  // Units of work: tiles of rows of all products. Gated: pairs of tiles of the gate, each with the
-  // pair that it gates.
-  s32 units;
+  s32 units;    // tiles of rows of all products
   s32 colTiles; // tiles in a row of tiles
   s32 cols, inStride;
   // The form of the input that the kernel reads; with norm, the input of the norm.
@@ -87,11 +85,15 @@ template <class F> struct WordsOne {
   const uint4 *x;
   METHOD WordsOne(const u16 *row, int lane) : x(reinterpret_cast<const uint4 *>(row) + (lane & 3)) {}
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
-    UNROLL for (int b = 0; b < F::blocks; b++) {
-      const uint4 v = x[4 * (kt * F::blocks + b)];
-      multiplyStep<F>(acc[0], w.operand(2 * b), v.x, v.y);
-      multiplyStep<F>(acc[0], w.operand(2 * b + 1), v.z, v.w);
-    }
+    UNROLL for (int b = 0; b < F::blocks; b++) multiplyBlock(acc, w, kt, b);
+  }
+  METHOD void multiplyBlock(float (*acc)[4], const F &w, int kt, int b) const {
+    const uint4 v = x[4 * (kt * F::blocks + b)];
+    multiplyStep<F>(acc[0], w.operand(2 * b), v.x, v.y);
+    multiplyStep<F>(acc[0], w.operand(2 * b + 1), v.z, v.w);
+  }
+  METHOD void multiplyQuarter(float (&acc)[1][1][4], const F (&w)[1], int kt, int q) const {
+    UNROLL for (int b = 2 * q; b < 2 * q + 2; b++) multiplyBlock(acc[0], w[0], kt, b);
   }
 };
 

@@ -11,11 +11,15 @@
 
 INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
-// Sums are the sums of the warps of a block, by segment, row and column of a unit. If there is
-// room, the sums of the previous unit are kept too, so that fast warps wait for slow ones only once
-// per unit.
-template <int NT, bool ONE, bool GATED, int T = 1> struct Sums {
-  static constexpr int rows = (GATED ? 4 : T) * tileRows, columns = ONE ? 1 : 8 * NT;
+// How many tiles of rows a unit of a gate has, and as many of what it gates. One row of 16-bit weights
+// has small units: their ends take little time, and blocks have more equal shares.
+template <class F, bool ONE> constexpr int gateTiles = ONE && !F::scaled ? 1 : 2;
+
+// Sums are the sums of the warps of a block, by segment, row and column of a unit of at most R tiles
+// of rows. If there is room, the sums of the previous unit are kept too, so that fast warps wait for
+// slow ones only once per unit.
+template <int NT, bool ONE, int R> struct Sums {
+  static constexpr int rows = R * tileRows, columns = ONE ? 1 : 8 * NT;
   static constexpr int turns = segments * rows * columns * 8 > 32768 ? 1 : 2;
   float of[turns][segments][rows][columns];
 };
@@ -30,36 +34,37 @@ template <class M, class F, int T, int NT> INLINE void multiplyTiles(M &m, float
 }
 
 // pipeline runs a warp through its segment of units blockX, blockX+gridX and so on. A unit has R
-// tiles of rows: T, or if GATED, 4 of a gate and what it gates, or 2 of a gate alone. T of them are
-// multiplied together, so that a multiplier may load the input once for them. Products have 8*NT rows of the
-// input, or one row if ONE. rowOf returns the address of tile r of a unit's rows, at the warp's
-// segment. DEPTH times T tiles are loaded ahead; the first loads start before begin is called. begin
-// calls its argument with the multiplier. store writes a unit; its argument returns the value of a
-// row and a column.
-template <class F, int NT, bool ONE, bool GATED, int DEPTH, int T, class RowOf, class Begin, class Store>
-INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
+// tiles of rows, at most MOST. T of them are multiplied together, so that a multiplier may load the
+// input once for them. Products have 8*NT rows of the input, or one row if ONE. rowOf returns the
+// address of tile r of a unit's rows, at the warp's segment. AHEAD times T tiles are loaded ahead; with
+// AHEAD 0 each quarter of the next tile, 64 columns, is loaded as soon as that of the current one has
+// been multiplied. The first loads start before begin is called. begin calls its argument with the
+// multiplier. store writes a unit; its argument returns the value of a row and a column.
+template <class F, int AHEAD, int T, int NT, bool ONE, int MOST, class RowOf, class Begin, class Store>
+INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
                      const Begin &begin, const Store &store) {
-  constexpr int turns = Sums<NT, ONE, GATED, T>::turns;
+  constexpr int turns = Sums<NT, ONE, MOST>::turns, together = AHEAD > 0 ? AHEAD : 1;
   int ahead = blockX(), aheadR = 0, aheadK = 0; // the next tiles to load
   const u8 *next[T];
   auto find = [&]() ALWAYS {
     UNROLL for (int i = 0; i < T; i++) next[i] = rowOf(ahead, aheadR + i);
   };
   find();
-  auto load = [&](F (&w)[T]) ALWAYS {
-    if (ahead >= units) return;
-    UNROLL for (int i = 0; i < T; i++) {
-      loadTile(w[i], next[i], lane);
-      next[i] += F::tileBytes;
-    }
+  auto loaded = [&]() ALWAYS {
+    UNROLL for (int i = 0; i < T; i++) next[i] += F::tileBytes;
     if (++aheadK < tiles) return;
     aheadK = 0;
     if ((aheadR += T) == R) aheadR = 0, ahead += gridX();
     if (ahead < units) find();
   };
-  F w[DEPTH][T];
+  auto load = [&](F (&w)[T]) ALWAYS {
+    if (ahead >= units) return;
+    UNROLL for (int i = 0; i < T; i++) loadTile(w[i], next[i], lane);
+    loaded();
+  };
+  F w[together][T];
   if (tiles > 0) {
-    UNROLL for (int i = 0; i < DEPTH; i++) load(w[i]);
+    UNROLL for (int i = 0; i < together; i++) load(w[i]);
   }
 
   float acc[T][NT][4];
@@ -102,10 +107,7 @@ INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units,
   begin([&](auto &&m) ALWAYS {
     int unit = blockX(), r = 0, k = 0;
     clear();
-    auto step = [&](F (&w)[T]) ALWAYS {
-      UNROLL for (int i = 0; i < T; i++) w[i].prepare();
-      multiplyTiles(m, acc, w, from + k);
-      load(w);
+    auto multiplied = [&]() ALWAYS {
       if (++k < tiles) return;
       keep(r);
       clear();
@@ -114,10 +116,39 @@ INLINE void pipeline(Sums<NT, ONE, GATED, T> &sums, int &turn, const s32 &units,
       finish(unit);
       r = 0, unit += gridX();
     };
-    while (tiles > 0 && unit < units) {
-      step(w[0]);
-      UNROLL for (int i = 1; i < DEPTH; i++) {
-        if (unit < units) step(w[i]);
+    if constexpr (AHEAD > 0) {
+      auto step = [&](F (&w)[T]) ALWAYS {
+        UNROLL for (int i = 0; i < T; i++) w[i].prepare();
+        multiplyTiles(m, acc, w, from + k);
+        load(w);
+        multiplied();
+      };
+      while (tiles > 0 && unit < units) {
+        step(w[0]);
+        UNROLL for (int i = 1; i < AHEAD; i++) {
+          if (unit < units) step(w[i]);
+        }
+      }
+    } else {
+      auto step = [&]<bool MORE>() ALWAYS {
+        F now[T];
+        UNROLL for (int i = 0; i < T; i++) {
+          now[i] = w[0][i];
+          now[i].prepare();
+          if constexpr (MORE) w[0][i].template loadScales<FromGlobal>(next[i], lane);
+        }
+        UNROLL for (int q = 0; q < F::tileK / 64; q++) {
+          m.multiplyQuarter(acc, now, from + k, q);
+          if constexpr (MORE) {
+            UNROLL for (int i = 0; i < T; i++) w[0][i].template loadQuarter<FromGlobal>(next[i], lane, q);
+          }
+        }
+        if constexpr (MORE) loaded();
+        multiplied();
+      };
+      if (tiles > 0 && unit < units) {
+        while (ahead < units) step.template operator()<true>();
+        step.template operator()<false>();
       }
     }
     for (; unit < units; unit += gridX()) { // a warp without columns, whose sums stay 0
@@ -139,23 +170,25 @@ struct Gated {
   const Forms &out;
 };
 
-// gatedRow returns the address of tile r of a unit's rows. If the unit's second tile of rows does
-// not exist, it is the first again, and its results are not used.
-INLINE const u8 *gatedRow(const Gated &g, int unit, int r, s64 rowBytes) {
-  return (r < 2 ? g.w : g.up) + minOf(2 * unit + (r & 1), g.tiles - 1) * rowBytes;
+// gatedRow returns the address of tile r of a unit's rows, EACH of the gate and as many of what it
+// gates. If the unit's second tile of rows does not exist, it is the first again, and its results
+// are not used.
+template <int EACH> INLINE const u8 *gatedRow(const Gated &g, int unit, int r, s64 rowBytes) {
+  return (r < EACH ? g.w : g.up) + minOf(EACH * unit + r % EACH, g.tiles - 1) * rowBytes;
 }
 
 // storeGated writes a unit's columns first to end-1, at most columns of them.
-template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, int first, int end, int columns, int lane, int warp, const Sum &sum) {
+template <int EACH, class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, int first, int end, int columns, int lane, int warp, const Sum &sum) {
+  constexpr int rows = EACH * tileRows;
   for (int c = warp; c < columns; c += 8) {
     if (first + c >= end) break;
-    const int row = 32 * unit + lane;
+    const int row = rows * unit + lane;
     float v = 0;
-    if (row < g.rows) {
+    if (lane < rows && row < g.rows) {
       const float gate = valueOf(g.gate, g.divided, row, sum(lane, c));
-      v = unitOf(g.unit, gate, two ? valueOf(g.gated, g.divided, row, sum(32 + lane, c)) : 1);
+      v = unitOf(g.unit, gate, two ? valueOf(g.gated, g.divided, row, sum(rows + lane, c)) : 1);
     }
-    storeBlock(g.out, first + c, unit, lane, v);
+    storeBlock<rows>(g.out, first + c, unit, lane, v);
   }
 }
 

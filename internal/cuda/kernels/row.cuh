@@ -4,6 +4,10 @@
 #include "multiply.cuh"
 #include "norm.cuh"
 
+// How many tiles are loaded ahead for one row, see pipeline.cuh. Codes of few bits take long to unpack;
+// the registers that they need do not wait for memory then.
+template <class F> constexpr int aheadOfOne = F::scaled ? 0 : 2;
+
 // putColumns stores columns col to col+7 of a row, two to a word, in the order of WordsOne.
 INLINE void putColumns(u16 *row, int col, const u32 (&w)[4]) {
   // the first and second columns of each step

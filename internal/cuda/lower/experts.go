@@ -509,7 +509,10 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 		all, ofSlots = append(all, gather), args(rows, false)
 	}
 	experts, units, used := len(m.attr.Gate), int(a.units), m.attr.Route.Used
-	alone := m.blocksOf(units, used, 1)
+	alone := m.blocksOf(units, used, 1) // of a single row
+	if gated && smallUnits(&t) {
+		alone = m.blocksOf(t.RowTiles, used, 1)
+	}
 	var by []Launch
 	name := ""
 	for i, v := range variants {

@@ -242,6 +242,10 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	// A block of fewer warps leaves room for others.
 	share := segments / int(a.segments)
 	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocksOf(int(a.units), 1, share)
+	alone := blocks // of a single row
+	if gated && smallUnits(&t) {
+		alone = min(t.RowTiles, share*productBlocks*c.Multiprocessors)
+	}
 	pairs := 0 // of tiles of rows
 	for _, m := range s.Nodes {
 		pairs += (c.Weights.Matrices[m.Weight].RowTiles + 1) / 2
@@ -265,7 +269,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		grid := func(sh *Shape) (driver.Dim3, driver.Dim3) {
 			if v.rows == 1 && cluster == 0 {
-				return driver.Dim3{X: blocks, Y: 1}, driver.Dim3{}
+				return driver.Dim3{X: alone, Y: 1}, driver.Dim3{}
 			}
 			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{X: cluster}
 		}
@@ -374,6 +378,10 @@ func (c *Compiler) splits(w *tensor.Tensor, a *linearArgs) bool {
 	return w.DType == tensor.F32 && arithmetic(w, c.Layout.lim) == inFloats &&
 		segments*int(a.units) <= productBlocks*c.Multiprocessors && int(a.colTiles) <= segments*maxSplitTiles
 }
+
+// smallUnits reports whether a unit of a gate has one tile of rows if the input is a single row; see
+// gateTiles in kernels/pipeline.cuh.
+func smallUnits(t *weights.Tiling) bool { return !t.Scaled() }
 
 // productBlocks is the number of blocks of a product that fit on a multiprocessor.
 const productBlocks = 2
