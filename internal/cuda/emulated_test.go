@@ -31,7 +31,7 @@ func openEmulated(t *testing.T) *Backend {
 // Kernels compute what operations mean: those of which the host compiles few.
 func TestEmulated(t *testing.T) {
 	b := openEmulated(t)
-	plantest.Some(t, b, "Input", "InputMalformed", "OnlyStates", "Conv", "Elementwise", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds", "Spread", "Recall", "HeadsOfTheFirst")
+	plantest.Some(t, b, "Input", "InputMalformed", "OnlyStates", "Conv", "Elementwise", "Chains", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds", "Spread", "Recall", "HeadsOfTheFirst")
 	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
 	t.Run("Streamed", func(t *testing.T) { plantest.Some(t, allStreamed{b}, "HeadsOfTheFirst") })
 }

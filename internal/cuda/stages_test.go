@@ -122,7 +122,7 @@ func TestJoin(t *testing.T) {
 				y, z := b.Linear(x, w(), nil), b.Linear(x, w(), vector(width))
 				return b.GLU(b.Add(y, z), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
-			want: []string{"%1 linear, %2 linear, %4 linear", "%3 add", "%5 glu"},
+			want: []string{"%1 linear, %2 linear, %4 linear", "%3 add, %5 glu"},
 		},
 		{
 			name: "products of several formats",
@@ -131,7 +131,7 @@ func TestJoin(t *testing.T) {
 				u, v := b.Linear(x, w(), nil), b.Linear(x, matrix(tensor.F16, width), nil)
 				return b.Add(b.Add(y, z), b.Add(u, v))
 			},
-			want: []string{"%1 linear, %3 linear", "%2 linear, %4 linear", "%5 add", "%6 add", "%7 add"},
+			want: []string{"%1 linear, %3 linear", "%2 linear, %4 linear", "%5 add", "%6 add, %7 add"},
 		},
 		{
 			name: "products of several inputs",
@@ -150,7 +150,7 @@ func TestJoin(t *testing.T) {
 				}
 				return y
 			},
-			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear", "%3 add", "%5 add", "%7 add", "%8 linear, %9 add"},
+			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear", "%3 add, %5 add, %7 add", "%8 linear, %9 add"},
 		},
 		{
 			name: "a gated unit", activations: tensor.F16,
@@ -180,7 +180,7 @@ func TestJoin(t *testing.T) {
 				g := b.Linear(x, w(), nil)
 				return b.Add(b.GLU(g, b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU}), g)
 			},
-			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
+			want: []string{"%1 linear, %2 linear", "%3 glu, %4 add"},
 		},
 		{
 			name: "a gated value that is read twice", activations: tensor.F16,
@@ -188,7 +188,7 @@ func TestJoin(t *testing.T) {
 				g, u := b.Linear(x, w(), nil), b.Linear(x, w(), nil)
 				return b.Add(u, b.GLU(g, u, plan.GLUAttr{Act: plan.SiLU}))
 			},
-			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
+			want: []string{"%1 linear, %2 linear", "%3 glu, %4 add"},
 		},
 		{
 			name: "a third product beside a gated unit", activations: tensor.F16,
@@ -196,7 +196,7 @@ func TestJoin(t *testing.T) {
 				y := b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 				return b.Add(y, b.Linear(x, w(), nil))
 			},
-			want: []string{"%1 linear, %2 linear, %4 linear", "%3 glu", "%5 add"},
+			want: []string{"%1 linear, %2 linear, %4 linear", "%3 glu, %5 add"},
 		},
 		{
 			name: "an addition",
@@ -238,7 +238,7 @@ func TestJoin(t *testing.T) {
 				y := b.Linear(x, w(), nil)
 				return b.GLU(b.Add(x, y), y, plan.GLUAttr{Act: plan.SiLU})
 			},
-			want: []string{"%1 linear", "%2 add", "%3 glu"},
+			want: []string{"%1 linear", "%2 add, %3 glu"},
 		},
 		{
 			name: "a scale and an addition",
@@ -253,7 +253,7 @@ func TestJoin(t *testing.T) {
 				y := b.Scale(b.Linear(x, w(), nil), 0.5)
 				return b.GLU(y, b.Add(y, x), plan.GLUAttr{Act: plan.SiLU})
 			},
-			want: []string{"%1 linear, %2 map", "%3 add", "%4 glu"},
+			want: []string{"%1 linear, %2 map", "%3 add, %4 glu"},
 		},
 		{
 			name: "a product that is scaled and read",
@@ -261,7 +261,7 @@ func TestJoin(t *testing.T) {
 				y := b.Linear(x, w(), nil)
 				return b.Add(b.Scale(y, 0.5), y)
 			},
-			want: []string{"%1 linear", "%2 map", "%3 add"},
+			want: []string{"%1 linear", "%2 map, %3 add"},
 		},
 		{
 			name: "a softcap",
@@ -360,7 +360,57 @@ func TestJoin(t *testing.T) {
 				y := attend(b, turned, turn(b, k, 32), v)
 				return b.Add(b.Add(y, turned), k)
 			},
-			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rope", "%5 rope", "%6 attention", "%7 add", "%8 add"},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rope", "%5 rope", "%6 attention", "%7 add, %8 add"},
+		},
+		{
+			name: "an activated convolution",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Conv(x, matrix(tensor.F32, width), nil, b.State(plan.State{Name: "tail", Kind: plan.PerSequence, Size: (width - 1) * width}))
+				return b.Add(x, b.Activate(y, plan.SiLU))
+			},
+			want: []string{"%1 conv, %2 map", "%3 add"},
+		},
+		{
+			name: "a convolution and an addition",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Conv(x, matrix(tensor.F32, width), nil, b.State(plan.State{Name: "tail", Kind: plan.PerSequence, Size: (width - 1) * width}))
+				return b.Add(x, y)
+			},
+			want: []string{"%1 conv", "%2 add"},
+		},
+		{
+			name: "a norm that is gated",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.Scale(b.GLU(x, b.RMSNorm(x, vector(width), 1e-5), plan.GLUAttr{Act: plan.SiLU}), 0.5)
+			},
+			want: []string{"%1 rmsnorm, %2 glu", "%3 map"},
+		},
+		{
+			name: "a norm that gates, and one with a late limit",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.GLU(b.RMSNorm(x, vector(width), 1e-5), x, plan.GLUAttr{Act: plan.SiLU})
+				return b.GLU(x, b.LayerNorm(y, vector(width), nil, 1e-5), plan.GLUAttr{Act: plan.SiLU, Limit: 1, Late: true})
+			},
+			want: []string{"%1 rmsnorm", "%2 glu", "%3 layernorm", "%4 glu"},
+		},
+		{
+			name: "more elementwise operations than a launch takes",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Activate(x, plan.GELU)
+				for range 5 {
+					y = b.Add(b.Scale(y, 0.5), x)
+				}
+				return y
+			},
+			want: []string{"%1 map, %2 map, %3 add, %4 map", "%5 add, %6 map, %7 add, %8 map", "%9 add, %10 map, %11 add"},
+		},
+		{
+			name: "a gate of one column and two additions", activations: tensor.F16,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.GLU(b.Linear(x, matrix(tensor.Q8_0, 1), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.Sigmoid})
+				return b.Add(x, b.Add(b.RMSNorm(x, vector(width), 1e-5), y))
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 rmsnorm", "%5 add, %6 add"},
 		},
 		{
 			name: "one value for queries, keys and values",

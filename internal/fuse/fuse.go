@@ -27,6 +27,10 @@ type Rules struct {
 	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
 	Add func(n, m *plan.Node) bool
 
+	// Then reports whether the stage of n, no product, can also apply m, an elementwise operation, to
+	// what n and the given number of such operations before have computed.
+	Then func(n, m *plan.Node, before int) bool
+
 	// Norm reports whether the stage of n, a product, can also write norm, an RMS norm of the rows
 	// that it writes.
 	Norm func(n, norm *plan.Node) bool
@@ -97,6 +101,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 			j.products(&s, i)
 		} else {
 			j.addition(&s, i)
+			j.then(&s, i)
 		}
 		for _, v := range s.IO().Out {
 			j.ready[v] = true
@@ -204,6 +209,32 @@ func (j *joiner) addition(s *Stage, i int) {
 	}
 }
 
+// then fuses the elementwise operations that alone read the result of s.
+func (j *joiner) then(s *Stage, i int) {
+	for j.Then != nil && s.Add == nil {
+		v := s.Out()
+		m := j.reader(i, v)
+		if m == nil || !j.elementwise(m, v) || !j.Then(s.Nodes[0], m, len(s.Then)) {
+			return
+		}
+		s.Then, j.taken[m] = append(s.Then, m), true
+	}
+}
+
+// elementwise reports whether each element of m's result depends on the same element of v, and of
+// another value that is written before.
+func (j *joiner) elementwise(m *plan.Node, v plan.Value) bool {
+	switch m.Op {
+	case plan.Map:
+		return true
+	case plan.Add:
+		return j.ready[other(m, v)]
+	case plan.GLU:
+		return j.ready[other(m, v)] && j.p.Shapes[m.Out] == j.p.Shapes[v]
+	}
+	return false
+}
+
 // reader returns the only node that reads v, if it follows node i and is in no stage; otherwise
 // nil.
 func (j *joiner) reader(i int, v plan.Value) *plan.Node {
@@ -241,7 +272,7 @@ func Norms(p *plan.Program, stages []Stage, most int, can func(s *Stage, input i
 	norms := map[plan.Value]*Stage{}
 	for i := range stages {
 		n := stages[i].Node()
-		if n.Op != plan.RMSNorm || others[n.Out] {
+		if n.Op != plan.RMSNorm || others[n.Out] || len(stages[i].Then) > 0 {
 			continue
 		}
 		cols := int(p.Shapes[n.Out][1])

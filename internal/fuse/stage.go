@@ -14,6 +14,7 @@ type Stage struct {
 	Maps  []*plan.Node // by product: nil, or a map of its result
 	GLU   *plan.Node   // nil, or the GLU of the first and the second product
 	Add   *plan.Node   // nil, or the addition of the only node's result and another value
+	Then  []*plan.Node // elementwise operations on the only node's result, in order
 	Norm  *plan.Node   // nil, or an RMS norm of the output; the stage writes both
 	Pick  *plan.Node   // nil, or the pick of the rows to normalize
 	Q, K  Head         // for attention
@@ -55,6 +56,8 @@ func (s *Stage) Out() plan.Value {
 		return s.GLU.Out
 	case s.Add != nil:
 		return s.Add.Out
+	case len(s.Then) > 0:
+		return s.Then[len(s.Then)-1].Out
 	}
 	return s.Product(0)
 }
@@ -77,7 +80,23 @@ func (s *Stage) Inputs() []plan.Value {
 	if s.Add != nil {
 		in = append(in, s.Residual())
 	}
+	v := s.Product(0)
+	for _, m := range s.Then {
+		if input, two := Operand(m, v); two {
+			in = append(in, m.In[input])
+		}
+		v = m.Out
+	}
 	return in
+}
+
+// Operand returns the input that m, an elementwise operation, has beside v. two is false if it has
+// none.
+func Operand(m *plan.Node, v plan.Value) (input int, two bool) {
+	if len(m.In) > 1 && m.In[0] == v {
+		input = 1
+	}
+	return input, len(m.In) > 1
 }
 
 // IO returns the values that the stage reads and writes, each once.
@@ -101,7 +120,7 @@ func (s *Stage) IO() plan.Stage {
 
 // All returns the stage's nodes.
 func (s *Stage) All() []*plan.Node {
-	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add, s.Norm})
+	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add, s.Norm}, s.Then)
 	return slices.DeleteFunc(all, func(n *plan.Node) bool { return n == nil })
 }
 

@@ -1,4 +1,5 @@
 // Causal convolutions over the tokens of a sequence, column by column.
+#include "chain.cuh"
 #include "each.cuh"
 #include "slots.cuh"
 
@@ -9,12 +10,14 @@ struct ConvArgs {
   const float *w;      // [cols, width]
   const float *bias;   // [cols], or 0
   s32 width;
-  s32 pad;
+  s32 mapped;          // 1: function applies to the sums
   Slots state;         // [width-1, cols] each: the rows of x before the step
   const s32 *sequence; // [T]
   const s32 *starts;   // [S+1] first token of each sequence, and T
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
+  Function function;
+  s32 pad;
 };
 
 // conv writes the weighted sum of width rows. The warp of a sequence's last row also writes the
@@ -36,6 +39,6 @@ extern "C" __global__ void __launch_bounds__(threads) conv(const ConvArgs a) {
       float *after = slotAfter(a.state, s);
       for (int i = 0; i < past; i++) after[s64(i) * a.cols + col] = at(row - past + 1 + i);
     }
-    return sum;
+    return a.mapped ? functionOf(a.function, sum) : sum;
   });
 }

@@ -1,109 +1,30 @@
-// Elementwise kernels: the gate of a unit, a function, a sum of two rows, a copy into other forms,
-// the mean of rows, and the search for values that are not finite.
-#include "activation.cuh"
+// Elementwise kernels: chains of operations, a copy into other forms, the mean of rows, and the search
+// for values that are not finite.
+#include "chain.cuh"
 #include "each.cuh"
 
-struct GateArgs {
-  const float *gate; // [T, gateStride]
-  const float *up;   // [T, upStride]
-  s32 gateStride;    // elements
-  s32 upStride;      // elements
-  s32 cols;          // of up and out
-  s32 each;          // columns of up for each column of gate
-  Unit unit;
-  s32 late;          // 1: the unit's limit applies to act(gate), not to gate
-  const s32 *count;  // rows of this step
-  Forms out;         // cols columns
+constexpr int maxLinks = 4;
+
+struct ChainArgs {
+  const float *x;   // [T, stride]
+  s32 stride;       // elements
+  s32 cols;         // of x and out
+  const s32 *count; // rows of this step
+  Forms out;        // cols columns
+  Link links[maxLinks];
+  s32 length;
+  s32 pad;
 };
 
-// lateUnitOf is unitOf with a limit of the activation instead of the gate.
-INLINE float lateUnitOf(const Unit &u, float gate, float up) {
-  const float act = activate(u.act, gate);
-  return (act > u.limit ? u.limit : act) * ((up > u.limit ? u.limit : up < -u.limit ? -u.limit : up) + u.shift);
-}
-
-// gate writes the unit's values for gate and up.
-extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
+// chain applies operations to each value, in order.
+extern "C" __global__ void __launch_bounds__(threads) chain(const ChainArgs a) {
   waitForPrevious();
   allowNext();
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
-    const float up = a.up[s64(row) * a.upStride + col];
-    const float gate = a.gate[s64(row) * a.gateStride + (a.each == 1 ? col : col / a.each)];
-    return a.late ? lateUnitOf(a.unit, gate, up) : unitOf(a.unit, gate, up);
+    float v = a.x[s64(row) * a.stride + col];
+    _Pragma("unroll 1") for (int i = 0; i < a.length; i++) v = linkOf(a.links[i], row, col, v);
+    return v;
   });
-}
-
-// In the order of plan.Func.
-enum { funcActivate, funcScale, funcSoftcap, funcSoftplus, funcClamp, funcXIELU };
-
-struct MapArgs {
-  const float *x; // [T, stride]
-  s32 stride;     // elements
-  s32 cols;       // of x and out
-  s32 which;
-  s32 act;  // of funcActivate
-  float by; // of funcScale, funcSoftcap and funcClamp
-  float p, n, beta, eps; // of funcXIELU
-  s32 pad;
-  const s32 *count; // rows of this step
-  Forms out;        // cols columns
-};
-
-// belowOne is exp(x) - 1 for x <= 0. Near 0 it sums nine terms of the series, which leave an error
-// of 1e-9.
-INLINE float belowOne(float x) {
-  if (x < -0.5f) return expOf(within(x, 1000)) - 1;
-  float s = 1.0f / 362880;
-  s = fma(x, s, 1.0f / 40320);
-  s = fma(x, s, 1.0f / 5040);
-  s = fma(x, s, 1.0f / 720);
-  s = fma(x, s, 1.0f / 120);
-  s = fma(x, s, 1.0f / 24);
-  s = fma(x, s, 1.0f / 6);
-  s = fma(x, s, 0.5f);
-  s = fma(x, s, 1.0f);
-  return x * s;
-}
-
-// functionOf is a function of a value, as plan.Func defines it. NaN stays NaN.
-INLINE float functionOf(const MapArgs &a, float x) {
-  switch (a.which) {
-  case funcActivate: return activate(a.act, x);
-  case funcScale: return x * a.by;
-  case funcSoftplus: return softplusOf(x);
-  case funcClamp: return x > a.by ? a.by : x < -a.by ? -a.by : x;
-  case funcXIELU:
-    if (x > 0) return x * fma(a.p, x, a.beta);
-    return fma(a.n, belowOne(x > a.eps ? a.eps : x) - x, a.beta * x);
-  default: return softcapOf(x, a.by);
-  }
-}
-
-// map writes a function of each value.
-extern "C" __global__ void __launch_bounds__(threads) map(const MapArgs a) {
-  waitForPrevious();
-  allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
-    return functionOf(a, a.x[s64(row) * a.stride + col]);
-  });
-}
-
-struct AddArgs {
-  const float *x;   // [T, xStride]
-  const float *y;   // [T, yStride]
-  s32 xStride;      // elements
-  s32 yStride;      // elements
-  s32 cols;         // of x, y and out
-  s32 pad;
-  const s32 *count; // rows of this step
-  Forms out;        // cols columns
-};
-
-// add writes x+y.
-extern "C" __global__ void __launch_bounds__(threads) add(const AddArgs a) {
-  waitForPrevious();
-  allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) { return a.x[s64(row) * a.xStride + col] + a.y[s64(row) * a.yStride + col]; });
 }
 
 struct ConvertArgs {

@@ -1,5 +1,6 @@
 // Normalization of rows: RMSNorm (Zhang and Sennrich, 2019) and LayerNorm (Ba, Kiros and Hinton,
 // 2016), over whole rows or over groups of columns.
+#include "activation.cuh"
 #include "norm.cuh"
 
 struct NormArgs {
@@ -15,6 +16,12 @@ struct NormArgs {
   const s32 *at;       // [count] row of x for each row of out, or 0: the same row
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
+  // [T, gateStride] what gates the normalized columns, each column of it gateEach adjacent ones; or 0
+  const float *gate;
+  s32 gateStride; // elements
+  s32 gateEach;
+  Unit unit; // of the gate
+  s32 pad;
 };
 
 constexpr int threads = 512;
@@ -145,11 +152,25 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
     storeFour(a.out, row, first + i, away(y, 0.0f, i, n));
   };
   // All lanes of a warp store together, even if only some have columns.
-  UNROLL for (int k = 0; k < kept; k++) {
-    if (start - 4 * lane + k * step < n) store(start + k * step, v[k], w[k]);
+  if (!a.gate) {
+    UNROLL for (int k = 0; k < kept; k++) {
+      if (start - 4 * lane + k * step < n) store(start + k * step, v[k], w[k]);
+    }
+    for (int i = start + kept * step; i - 4 * lane < n; i += step) {
+      store(i, loadFour(x, i, n, wholeX), loadFour(weight, i & wrap, weights, wholeWeight));
+    }
+    return;
   }
-  for (int i = start + kept * step; i - 4 * lane < n; i += step) {
-    store(i, loadFour(x, i, n, wholeX), loadFour(weight, i & wrap, weights, wholeWeight));
+  _Pragma("unroll 1") for (int i = start; i - 4 * lane < n; i += step) {
+    float4 y = normalized(spread, loadFour(x, i, n, wholeX), loadFour(weight, i & wrap, weights, wholeWeight));
+    if (bias) y += loadFour(bias, i & wrap, weights, wholeBias);
+    float gate[4], up[4], v[4];
+    UNROLL for (int e = 0; e < 4; e++) {
+      gate[e] = i + e < n ? a.gate[s64(row) * a.gateStride + (first + i + e) / a.gateEach] : 0.0f;
+      up[e] = y[e];
+    }
+    unitsOf(a.unit, v, gate, up);
+    storeFour(a.out, row, first + i, away(float4{v[0], v[1], v[2], v[3]}, 0.0f, i, n));
   }
 }
 
@@ -189,6 +210,7 @@ INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
       if (col < a.cols) {
         y = normalized(spreads[g - group], x[col], a.weight[i]);
         if (a.bias) y = y + a.bias[i];
+        if (a.gate) y = unitOf(a.unit, a.gate[s64(row) * a.gateStride + col / a.gateEach], y);
       }
       storeBlock(a.out, row, block, lane, y);
     }

@@ -11,8 +11,9 @@
 
 INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
-// How many tiles of rows a unit of a gate has, and as many of what it gates. One row of 16-bit weights
-// has small units: their ends take little time, and blocks have more equal shares.
+// How many tiles of rows a unit of a gate has, and as many of what it gates. For one row of the input,
+// 16-bit weights have small units, of which blocks have more equal shares. Other weights gained
+// nothing by them.
 template <class F, bool ONE> constexpr int gateTiles = ONE && !F::scaled ? 1 : 2;
 
 // Sums are the sums of the warps of a block, by segment, row and column of a unit of at most R tiles

@@ -4,8 +4,8 @@
 #include "multiply.cuh"
 #include "norm.cuh"
 
-// How many tiles are loaded ahead for one row, see pipeline.cuh. Codes of few bits take long to unpack;
-// the registers that they need do not wait for memory then.
+// How many tiles of weights are loaded ahead for one row of the input, see pipeline.cuh. Weights that
+// are unpacked have none: fewer registers wait for memory then. 16-bit weights are not unpacked.
 template <class F> constexpr int aheadOfOne = F::scaled ? 0 : 2;
 
 // putColumns stores columns col to col+7 of a row, two to a word, in the order of WordsOne.

@@ -394,12 +394,10 @@ func (m *mixture) units(n *plan.Node, out device.Forms) ([]Launch, error) {
 		}
 		all = append(all, ls...)
 	}
-	a := gateArgs{
-		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, each: 1,
-		count: e.sizes + 4, out: out,
-	}
-	a.setUnit(m.attr.GLU)
-	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
+	a := chainArgs{x: e.apart[1], stride: out.Stride, cols: out.Cols, count: e.sizes + 4, out: out, length: 1}
+	a.links[0] = linkArgs{kind: linkGated, x: e.apart[0], stride: out.Stride, each: 1}
+	a.links[0].setUnit(m.attr.GLU)
+	l, err := m.launch("elementwise", "chain", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (int(out.Stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
 	})
 	l.Moves = m.rowsMove(8*ffn + m.rowBytes(arithmetic(m.attr.Down[0], m.Layout.lim), ffn))

@@ -40,6 +40,7 @@ func Rules(lim *plan.Limits) fuse.Rules {
 			cols := norm.Attr.(plan.NormAttr).Group
 			return !whole(n) && cols == n.Weight.Rows() && cols > 128 && cols <= reducedCols
 		},
+		Then:  applies,
 		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
 		Pick:  true,
 	}

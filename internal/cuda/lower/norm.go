@@ -24,6 +24,10 @@ type normArgs struct {
 	width                   int32
 	weight, bias, at, count driver.DevicePtr
 	out                     device.Forms
+	gate                    driver.DevicePtr
+	gateStride, gateEach    int32
+	unit                    unit
+	_                       int32
 }
 
 // most depends on the weights: no column of a group of n exceeds the square root of n times the
@@ -54,7 +58,11 @@ func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	in := c.forms(s.Inputs()[0])
 	a := normArgs{
 		x: in.F32, stride: in.Stride, cols: in.Cols, group: int32(attr.Group), centered: o.centered, eps: float32(attr.Eps), width: int32(n.Weight.Elems()),
-		weight: c.weight(n.Weight), bias: c.weight(n.Bias), count: c.count(n.Out), out: c.forms(n.Out),
+		weight: c.weight(n.Weight), bias: c.weight(n.Bias), count: c.count(n.Out), out: c.forms(s.Out()),
+	}
+	for _, m := range s.Then { // a GLU of the result
+		gate := c.forms(m.In[0])
+		a.gate, a.gateStride, a.gateEach, a.unit = gate.F32, gate.Stride, a.cols/gate.Cols, unitOf(m.Attr.(plan.GLUAttr))
 	}
 	if s.Pick != nil {
 		a.at = c.Step.rows

@@ -58,6 +58,7 @@ var suite = []suiteTest{
 	{"StateSpace", stateSpace},
 	{"Delta", delta},
 	{"Elementwise", elementwise},
+	{"Chains", chains},
 	{"Concat", concat},
 	{"Map", functions},
 	{"GLU", glus},
