@@ -249,12 +249,10 @@ func (j *joiner) reader(i int, v plan.Value) *plan.Node {
 	return nil
 }
 
-// other returns the value that add adds to v.
-func other(add *plan.Node, v plan.Value) plan.Value {
-	if add.In[0] == v {
-		return add.In[1]
-	}
-	return add.In[0]
+// other returns the input of m that is not v.
+func other(m *plan.Node, v plan.Value) plan.Value {
+	input, _ := Operand(m, v)
+	return m.In[input]
 }
 
 // Norms returns the RMS norms of whole rows of at most most columns whose readers can all normalize

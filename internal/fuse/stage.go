@@ -90,8 +90,8 @@ func (s *Stage) Inputs() []plan.Value {
 	return in
 }
 
-// Operand returns the input that m, an elementwise operation, has beside v. two is false if it has
-// none.
+// Operand returns the number of the input that m, an elementwise operation, has beside v. two is false
+// if it has none.
 func Operand(m *plan.Node, v plan.Value) (input int, two bool) {
 	if len(m.In) > 1 && m.In[0] == v {
 		input = 1

@@ -38,7 +38,7 @@ struct ExpertProduct {
 struct ExpertArgs {
   ExpertProduct p[2]; // gated: the gate and up matrices; else only the first
   s32 rows;           // of an expert's matrix
-  s32 units;          // of work for an expert without a gate: tiles of rows
+  s32 units;          // tiles of rows; kernels of gates count their units themselves
   s32 colTiles;       // tiles of a row
   s32 cols, inStride; // of the input, elements
   s32 stride;         // elements

@@ -24,7 +24,7 @@ struct LinearArgs {
   // Products of one input and one format. Gated: the gate and the up projection, the latter without
   // tiles if nothing is gated.
   Product p[4];
-  s32 units;    // tiles of rows of all products
+  s32 units;    // tiles of rows of all products; kernels of gates count their units themselves
   s32 colTiles; // tiles in a row of tiles
   s32 cols, inStride;
   // The form of the input that the kernel reads; with norm, the input of the norm.

@@ -16,8 +16,8 @@ type link struct {
 	apply func(v [][]float64) [][]float64
 }
 
-// chains runs elementwise operations, which a backend may apply together with the operation before,
-// on the results of operations that are whole rows, groups and columns.
+// chains compares elementwise operations behind others with float64. A backend may apply them in the
+// launch of the operation before.
 func chains(t *testing.T, b plan.Backend) {
 	for _, c := range []struct{ width, group int }{{65, 13}, {256, 128}} {
 		rng := newRand(uint64(c.width))
@@ -75,7 +75,7 @@ func chains(t *testing.T, b plan.Backend) {
 					for _, l := range chain {
 						v = l.add(b, v)
 					}
-					return b.Add(v, b.Scale(yValue, 0)) // so that nothing else is the only reader
+					return b.Add(v, b.Scale(yValue, 0)) // yValue has another reader
 				})
 				what := fmt.Sprintf("%d columns: %s", c.width, strings.Join(names, ", "))
 				near(t, what, outputs(t, b, p, list, tensor.F32, 16, 0), want, 2e-5, 0)
