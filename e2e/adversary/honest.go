@@ -28,13 +28,19 @@ type period struct {
 	err           error // the error of the last request that failed
 }
 
-// patience is how long the client repeats a request after answers with status 429.
-const patience = 20 * time.Second
+// patience is how long the client repeats a request after answers with status 429, and mostCuts
+// how many connections it may lose. It pauses before it repeats one, as clients of the APIs do.
+const (
+	patience = 20 * time.Second
+	mostCuts = 4
+	again    = 100 * time.Millisecond
+)
 
-// ask gets one answer. It repeats the request if the server says so.
+// ask gets one answer. It repeats the request if the server says so, or if the connection is cut
+// before an answer has begun: at the bound of connections a new one replaces one that waits.
 func (h *honest) ask(ctx context.Context) error {
 	var last error
-	for end, cuts := time.Now().Add(patience), 0; cuts < 4 && time.Now().Before(end); {
+	for end, cuts := time.Now().Add(patience), 0; cuts < mostCuts && time.Now().Before(end); time.Sleep(again) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/v1/completions",
 			strings.NewReader(`{"model":"demo","prompt":"How do I change the port of the server?","max_tokens":8,"temperature":0}`))
 		if err != nil {
@@ -45,7 +51,7 @@ func (h *honest) ask(ctx context.Context) error {
 		if err != nil {
 			last = err
 			cuts++
-			continue // a connection may be cut before an answer has begun
+			continue
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
@@ -58,7 +64,6 @@ func (h *honest) ask(ctx context.Context) error {
 			return fmt.Errorf("%d %.200s", resp.StatusCode, body)
 		}
 		last = fmt.Errorf("%d %.200s", resp.StatusCode, body)
-		time.Sleep(100 * time.Millisecond)
 	}
 	return last
 }

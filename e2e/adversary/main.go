@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -61,13 +62,10 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := run(ctx, &o)
+	err := run(ctx, &o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "adversary:", err)
-		os.Exit(1)
-	}
-	if !ok {
 		os.Exit(1)
 	}
 }
@@ -79,15 +77,15 @@ const warmTime = 5 * time.Second
 // alone.
 const aloneOf = 4
 
-// run runs all attacks, and reports whether the server passed them all.
-func run(ctx context.Context, o *options) (held bool, err error) {
+// run runs all attacks. Its error says which ones the server did not pass, and why.
+func run(ctx context.Context, o *options) (err error) {
 	c := divide()
 	p, err := start(ctx, o, &c)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() {
-		if p.stop(); !held {
+		if p.stop(); err != nil {
 			p.dumpLog()
 		}
 	}()
@@ -97,12 +95,12 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 	h := newHonest(p.url)
 	for range 20 { // so that what is made only once exists
 		if err := h.ask(ctx); err != nil {
-			return false, fmt.Errorf("before any attack: %w", err)
+			return fmt.Errorf("before any attack: %w", err)
 		}
 	}
 	for _, a := range slices.Concat([]attack{fill}, grammarAttacks) { // these make the caches take their memory
 		if _, _, err = p.attack(&a, o.clients, func() { pause(ctx, warmTime) }); err != nil {
-			return false, err
+			return err
 		}
 	}
 	pause(ctx, warmTime) // so that the heap is given back to the system
@@ -118,7 +116,7 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 	for _, a := range chosen {
 		r, err := one(ctx, p, h, &a, o, each, before)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", a.name, err)
+			return fmt.Errorf("%s: %w", a.name, err)
 		}
 		rows = append(rows, r)
 		fmt.Fprintf(os.Stderr, "%s: %s\n", a.name, r.verdict())
@@ -129,16 +127,18 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 	fmt.Printf("\nbefore the attacks the process has %d MiB, %d goroutines and %d files\n\n",
 		before.rss>>20, before.goroutines, before.files)
 	show(rows, o.markdown)
-	times, timesOK := measure(ctx, p)
+	times, slow := measure(ctx, p)
 	fmt.Println()
 	for _, t := range times {
 		fmt.Println(t)
 	}
-	ok := timesOK
+	failures := []error{ctx.Err(), slow}
 	for i := range rows {
-		ok = ok && rows[i].verdict() == "held"
+		if v := rows[i].verdict(); v != "held" {
+			failures = append(failures, fmt.Errorf("%s: %s", rows[i].name, v))
+		}
 	}
-	return ok && len(rows) == len(chosen), ctx.Err()
+	return errors.Join(failures...)
 }
 
 // A row has the results of an attack.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,15 +28,14 @@ const (
 // grace is how long work for a client may go on after it has left.
 const grace = 100 * time.Millisecond
 
-// measure measures the times that a single client sees while there is no other.
-func measure(ctx context.Context, p *process) (lines []string, ok bool) {
-	ok = true
+// measure measures the times that a single client sees while there is no other. Its error has
+// those that are too long.
+func measure(ctx context.Context, p *process) (lines []string, err error) {
 	say := func(good bool, format string, a ...any) {
-		if !good {
-			ok = false
-			format = "TOO SLOW: " + format
+		line := fmt.Sprintf(format, a...)
+		if lines = append(lines, line); !good {
+			err = errors.Join(err, errors.New("too slow: "+line))
 		}
-		lines = append(lines, fmt.Sprintf(format, a...))
 	}
 	body := &large{head: `{"model":"demo","prompt":"`, fill: "a", n: megabytes(30), tail: `"}`}
 	if d, status := refusal(ctx, p.url, body); true {
@@ -46,19 +48,21 @@ func measure(ctx context.Context, p *process) (lines []string, ok bool) {
 			say(false, "%s: no connection", line)
 			continue
 		}
-		_, err := io.Copy(io.Discard, c)
-		say(err == nil && time.Since(begun) < slowClose, "%s, whose body never comes, is answered and its connection closed after %v", line, time.Since(begun).Round(time.Millisecond))
+		_, lost := io.Copy(io.Discard, c)
+		say(lost == nil && time.Since(begun) < slowClose, "%s, whose body never comes, is answered and its connection closed after %v", line, time.Since(begun).Round(time.Millisecond))
 		_ = c.Close()
 	}
 	left := &large{head: `{"prompt":"`, fill: "abc de ", n: megabytes(4), tail: `"}`}
 	say(stops(ctx, p, "/tokenize", left))
-	return lines, ok
+	return lines, err
 }
 
-// refusal returns how long after its last byte a request is answered, and the status.
+// refusal returns how long after its last byte a request is answered, or 0 if it is answered before,
+// and the status.
 func refusal(ctx context.Context, url string, body *large) (time.Duration, int) {
-	var sent time.Time
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }})
+	var sent atomic.Int64 // nanoseconds since begun
+	begun := time.Now()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(int64(time.Since(begun))) }})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", body.reader())
 	if err != nil {
 		return time.Hour, 0
@@ -68,9 +72,9 @@ func refusal(ctx context.Context, url string, body *large) (time.Duration, int) 
 	if err != nil {
 		return time.Hour, 0
 	}
-	d := time.Since(sent)
+	d := time.Since(begun)
 	_ = resp.Body.Close()
-	return d, resp.StatusCode
+	return d - min(d, time.Duration(cmp.Or(sent.Load(), int64(d)))), resp.StatusCode
 }
 
 // stops measures how long the process works for a client that sent a large body and left.

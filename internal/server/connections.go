@@ -93,6 +93,7 @@ type connection struct {
 	since  int64 // the turn at which it began to wait
 	busy   int   // number of running requests
 	closed bool
+	unread bool // its last request was answered before all of its body was read
 	cost   cost
 }
 
@@ -158,12 +159,27 @@ func (a *connection) remove() {
 	}
 }
 
-// Close closes the connection and frees its place.
+// lingering is how long a connection stays open for reading after an answer that came before all of
+// the request's body was read.
+const lingering = 500 * time.Millisecond
+
+// Close closes the connection and frees its place. If its client may still send a body, only the
+// writing side closes at once, so that the answer is not lost by a reset (RFC 9112, 9.6); the rest
+// closes later, or when a new connection needs the place. net/http does so by itself, except for
+// requests with "Connection: close".
 func (a *connection) Close() error {
 	a.of.mu.Lock()
-	a.remove()
-	a.of.mu.Unlock()
-	return a.Conn.Close()
+	defer a.of.mu.Unlock()
+	if !a.unread || a.closed || a.CloseWrite() != nil {
+		a.remove()
+		return a.Conn.Close()
+	}
+	a.unread = false
+	go func() {
+		a.of.wait(context.Background(), lingering)
+		_ = a.Close()
+	}()
+	return nil
 }
 
 // CloseWrite closes the writing side of the connection. net/http calls it before it closes a
@@ -173,6 +189,16 @@ func (a *connection) CloseWrite() error {
 		return c.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// answered notes that a request was answered, and whether its body was read to the end.
+func (a *connection) answered(read bool) {
+	if a == nil {
+		return
+	}
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	a.unread = !read
 }
 
 // work notes that a request starts, or with n = -1 that one has ended.

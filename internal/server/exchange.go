@@ -95,6 +95,7 @@ func (x *Exchange) close() (linger time.Duration) {
 	if x.working {
 		x.conn.work(-1)
 	}
+	x.conn.answered(x.body == nil || x.body.ended)
 	linger = x.charge()
 	for _, f := range x.after {
 		f()

@@ -48,7 +48,8 @@ func (c *Connections) StopTime() {
 	c.now = func() time.Time { return now }
 }
 
-// WaitBy replaces the waiting for answers of connections that cost too much.
+// WaitBy replaces the waiting: for answers of connections that cost too much, and before connections
+// close whose clients still send.
 func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
 
 // TakeTurns prevents large requests from getting their turns until release is called.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -357,6 +358,44 @@ func TestConnectionsHalfClose(t *testing.T) {
 	if text, err := io.ReadAll(client); err != nil || len(text) > 0 {
 		t.Errorf("%q, %v", text, err)
 	}
+}
+
+// TestAnswersBeforeBodies checks that a client that still sends its request's body when the answer
+// comes, and asked for the connection to close, can read the answer to the end. The connection
+// closes afterwards, or before if a new one needs its place.
+func TestAnswersBeforeBodies(t *testing.T) {
+	s := serve(t, server.Config{}, realizar.Options{})
+	for _, replaced := range []bool{false, true} {
+		bounds, address := listen(t, s.Config.Handler, 1, 1)
+		waiting, release := make(chan struct{}), make(chan struct{})
+		bounds.WaitBy(func(context.Context, time.Duration) {
+			close(waiting)
+			<-release
+		})
+		c := connect(t, address, "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30000000\r\n\r\n"+strings.Repeat("x", 100_000))
+		<-waiting
+		if _, err := io.WriteString(c, strings.Repeat("x", 100_000)); err != nil {
+			t.Errorf("the client cannot send more: %v", err)
+		}
+		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404") {
+			t.Errorf("%q, %v", answer, err)
+		}
+		if stats := bounds.Stats(); stats.Open != 1 {
+			t.Errorf("%+v while the connection lingers", stats)
+		}
+		if replaced {
+			resp, err := http.ReadResponse(bufio.NewReader(connect(t, address, healthy)), nil)
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("a new connection: %v, %v", resp, err)
+			}
+		}
+		close(release)
+		var err error
+		for err == nil { // until the connection is closed
+			_, err = c.Write(make([]byte, 1000))
+		}
+	}
+	s.idle()
 }
 
 // A pausing writer pauses before it writes, as if the model were busy.
