@@ -268,16 +268,26 @@ func (s slot) floatValue(x []float32) []float32 { return s.load(x, slot.value) }
 
 func (s slot) load(x []float32, place func(slot) (numbers, scales []byte, apart int)) []float32 {
 	numbers, scales, apart := place(s)
-	for i := range x {
-		switch s.dtype {
-		case tensor.F32:
-			x[i] = words[float32](numbers)[i*apart]
-		case tensor.F16:
-			x[i] = tensor.F16ToF32(words[uint16](numbers)[i*apart])
-		case tensor.Q8_0:
-			x[i] = float32(words[int8](numbers)[i*apart]) * tensor.F16ToF32(words[uint16](scales)[i/cacheBlock*apart])
-		default:
-			x[i] = halfOfE4M3(numbers[i*apart]) * tensor.F16ToF32(words[uint16](scales)[0])
+	switch s.dtype {
+	case tensor.F32:
+		of := words[float32](numbers)
+		for i := range x {
+			x[i] = of[i*apart]
+		}
+	case tensor.F16:
+		of := words[uint16](numbers)
+		for i := range x {
+			x[i] = tensor.F16ToF32(of[i*apart])
+		}
+	case tensor.Q8_0:
+		of, scale := words[int8](numbers), words[uint16](scales)
+		for i := range x {
+			x[i] = float32(of[i*apart]) * tensor.F16ToF32(scale[i/cacheBlock*apart])
+		}
+	default:
+		scale := tensor.F16ToF32(words[uint16](scales)[0])
+		for i := range x {
+			x[i] = halfOfE4M3(numbers[i*apart]) * scale
 		}
 	}
 	return x
