@@ -5,8 +5,11 @@ import (
 	"unsafe"
 )
 
+// The bytes of TestPinned: those of a local variable move with the goroutine's stack.
+var pinnedBytes [64]byte
+
 func TestPinned(t *testing.T) {
-	b := make([]byte, 64)
+	b := pinnedBytes[:]
 	start := uintptr(unsafe.Pointer(&b[0]))
 	c := &Context{host: &hostMemory{blocks: []pinned{{start + 8, 8, nil}, {start + 16, 8, nil}, {start + 40, 8, nil}}}}
 	for _, test := range []struct {
