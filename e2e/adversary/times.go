@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,9 +71,12 @@ func refusal(ctx context.Context, url string, body *large) (time.Duration, int) 
 	if err != nil {
 		return time.Hour, 0
 	}
-	d := time.Since(begun)
+	answered := time.Since(begun)
 	_ = resp.Body.Close()
-	return d - min(d, time.Duration(cmp.Or(sent.Load(), int64(d)))), resp.StatusCode
+	if last := time.Duration(sent.Load()); last > 0 && last < answered {
+		return answered - last, resp.StatusCode
+	}
+	return 0, resp.StatusCode
 }
 
 // stops measures how long the process works for a client that sent a large body and left.

@@ -89,8 +89,13 @@ func squared(x []float32) (sum float64) {
 
 // times returns r.w·o.x + bias, and a bound of its distance from the product of a correct executor.
 func (o *multiplicand) times(r *weightRow, bias float32) (y, bound float64) {
+	var sum, squares float64
 	w := r.w[:len(o.x)]
-	sum, squares := dotSquares(w, o.x)
+	for i, v := range o.x {
+		t := float64(w[i]) * float64(v)
+		sum += t
+		squares += t * t
+	}
 	y = sum + float64(bias)
 	bound = r.p.relative*math.Sqrt(squares+r.p.scales(w, o.x)) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
 	bound += r.absolute + r.least*o.size
@@ -106,26 +111,6 @@ func (o *multiplicand) times(r *weightRow, bias float32) (y, bound float64) {
 		bound += deviations*math.Sqrt(variance) + most + 2*roundings*math.Abs(sum)
 	}
 	return y, bound
-}
-
-// dotSquares returns the sums of w[i]·x[i] and of its square, for as many values as x has. Four partial
-// sums, of every fourth value, do not wait for each other.
-func dotSquares(w, x []float32) (sum, squares float64) {
-	var a, b [4]float64
-	w = w[:len(x)]
-	for len(x) >= 4 && len(w) >= 4 {
-		t, u := float64(w[0])*float64(x[0]), float64(w[1])*float64(x[1])
-		v, z := float64(w[2])*float64(x[2]), float64(w[3])*float64(x[3])
-		a[0], a[1], a[2], a[3] = a[0]+t, a[1]+u, a[2]+v, a[3]+z
-		b[0], b[1], b[2], b[3] = b[0]+t*t, b[1]+u*u, b[2]+v*v, b[3]+z*z
-		w, x = w[4:], x[4:]
-	}
-	for i, v := range x {
-		t := float64(w[i]) * float64(v)
-		a[i] += t
-		b[i] += t * t
-	}
-	return a[0] + a[1] + a[2] + a[3], b[0] + b[1] + b[2] + b[3]
 }
 
 // A rowReader reads rows of a weight in its stored format. Rows of a derived weight are computed a
