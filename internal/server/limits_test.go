@@ -372,9 +372,9 @@ func TestAnswersBeforeBodies(t *testing.T) {
 			close(waiting)
 			<-release
 		})
-		c := connect(t, address, "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30000000\r\n\r\n"+strings.Repeat("x", 100_000))
+		c := connect(t, address, "POST /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30000000\r\n\r\n"+strings.Repeat("x", 20_000))
 		<-waiting
-		if _, err := io.WriteString(c, strings.Repeat("x", 100_000)); err != nil {
+		if _, err := io.WriteString(c, strings.Repeat("x", 20_000)); err != nil {
 			t.Errorf("the client cannot send more: %v", err)
 		}
 		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404") {
