@@ -16,8 +16,8 @@ import (
 // Several processors satisfy what one does. Spans are those of all parts at the same time, and no part
 // has all values to observe.
 func TestSuite(t *testing.T) {
-	all := longtest.Cases([]int{4}, []int{2}) // TestBits has other numbers of parts
-	longtest.Short(t)                         // package cpu runs the long form
+	all := longtest.Cases([]int{2, 4}, []int{2})
+	longtest.Short(t) // package cpu runs the long form
 	for _, parts := range all {
 		t.Run(fmt.Sprint(parts), func(t *testing.T) {
 			plantest.Except(t, mesh.New(cpu.New(1), parts, mesh.ByTensor), "Spans", "Observed")

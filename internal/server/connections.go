@@ -165,8 +165,8 @@ const lingering = 500 * time.Millisecond
 
 // Close closes the connection and frees its place. If its client may still send a body, only the
 // writing side closes at once, so that the answer is not lost by a reset (RFC 9112, 9.6); the rest
-// closes later, or when a new connection needs the place. net/http does so by itself, except for
-// requests with "Connection: close".
+// closes later, or when a new connection needs the place. net/http does so before it calls Close,
+// unless the request or the answer has "Connection: close".
 func (a *connection) Close() error {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
