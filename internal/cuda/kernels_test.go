@@ -242,6 +242,19 @@ func recurring(t *testing.T, dims, keyDims []int) *plan.Program {
 	})
 }
 
+// mixing returns a program with products of one input in two formats.
+func mixing(t *testing.T, formats [2]tensor.DType) *plan.Program {
+	rng := newRand()
+	return program(t, func(b *plan.Builder) {
+		weight := func(name string, d tensor.DType) *tensor.Tensor {
+			return plantest.Weight(rng, name, d, 0.1, decoderVocab, 256)
+		}
+		x := b.Embed(weight("table", tensor.F32))
+		y := b.Pick(b.Concat(b.Linear(x, weight("a", formats[0]), nil), b.Linear(x, weight("b", formats[1]), nil)))
+		b.Output(y, y)
+	})
+}
+
 var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
 
 // Every requested kernel exists, for every format, cache and step size, and is launched with as
@@ -257,6 +270,9 @@ func TestKernels(t *testing.T) {
 	}
 	for _, d := range plantest.Dtypes {
 		programs = append(programs, decoder(t, d), gated(t, d), multiplying(t, d), mixed(t, d, true, 1), mixed(t, d, false, 1))
+	}
+	for _, formats := range weights.Mixed {
+		programs = append(programs, mixing(t, formats))
 	}
 	for _, headDim := range []int{64, 96, 256} {
 		programs = append(programs, encoding(t, headDim))

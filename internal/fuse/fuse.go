@@ -189,7 +189,7 @@ func (j *joiner) norm(s *Stage, i int) {
 func (j *joiner) gate(s *Stage, i int) bool {
 	gate, up := s.Nodes[0], s.Nodes[1]
 	m := j.reader(i, gate.Out)
-	if m == nil || m.Op != plan.GLU || m.In[0] != gate.Out || m.In[1] != up.Out || j.uses[up.Out] != 1 ||
+	if m == nil || m.Op != plan.GLU || gate.Weight.DType != up.Weight.DType || m.In[0] != gate.Out || m.In[1] != up.Out || j.uses[up.Out] != 1 ||
 		j.p.Shapes[gate.Out] != j.p.Shapes[up.Out] || j.Gate == nil || !j.Gate(gate, m) {
 		return false
 	}

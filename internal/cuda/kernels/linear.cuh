@@ -23,7 +23,7 @@ INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
 
 // linear runs a block. M multiplies, T tiles of rows at a time. With ONE, the input is a single row,
 // which the block may normalize.
-template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLINE void linear(const LinearArgs &a) {
+template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLINE void linear(const LinearArgs &a, const Share share = {}) {
   constexpr int unitRows = T * tileRows, each = gateTiles<F, ONE>;
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / a.segments, tiles = a.colTiles * (warp + 1) / a.segments - from;
@@ -74,7 +74,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLI
       });
     }
   };
-  pipeline<F, AHEAD, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store);
+  pipeline<F, AHEAD, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store, share);
 }
 
 #define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, AHEAD, T, BLOCKS) \
@@ -103,3 +103,16 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLI
 #define LINEAR_OF_FLOATS(F) \
   LINEAR_OF_A_ROW(F)        \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, 1)
+
+// Products of one input in two formats, for one row of the input: the first blocks have those of the
+// first format.
+struct MixedArgs {
+  LinearArgs first, second;
+  s32 blocks;
+};
+
+#define LINEAR_MIXED(name, F, G)                                                                          \
+  extern "C" __global__ void __launch_bounds__(256, 2) name(const MixedArgs a) {                          \
+    if (blockX() < a.blocks) linear<F, void, 1, true, false, aheadOfOne<F>, 1>(a.first, {0, a.blocks});   \
+    else linear<G, void, 1, true, false, aheadOfOne<G>, 1>(a.second, {a.blocks, gridX() - a.blocks});     \
+  }

@@ -34,7 +34,16 @@ template <class M, class F, int T, int NT> INLINE void multiplyTiles(M &m, float
   }
 }
 
-// pipeline runs a warp through its segment of units blockX, blockX+gridX and so on. A unit has R
+// A Share says which units a block has: those of blocks first to first+of of the grid, or of the whole
+// grid if of is 0.
+struct Share {
+  s32 first = 0, of = 0;
+  METHOD int block() const { return blockX() - first; }
+  METHOD int blocks() const { return of ? of : gridX(); }
+};
+
+// pipeline runs a warp through its segment of the units of its share: those of its block's number,
+// one for each block later, and so on. A unit has R
 // tiles of rows, at most MOST. T of them are multiplied together, so that a multiplier may load the
 // input once for them. Products have 8*NT rows of the input, or one row if ONE. rowOf returns the
 // address of tile r of a unit's rows, at the warp's segment. AHEAD times T tiles are loaded ahead; with
@@ -43,9 +52,9 @@ template <class M, class F, int T, int NT> INLINE void multiplyTiles(M &m, float
 // multiplier. store writes a unit; its argument returns the value of a row and a column.
 template <class F, int AHEAD, int T, int NT, bool ONE, int MOST, class RowOf, class Begin, class Store>
 INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
-                     const Begin &begin, const Store &store) {
+                     const Begin &begin, const Store &store, const Share share = {}) {
   constexpr int turns = Sums<NT, ONE, MOST>::turns, together = AHEAD > 0 ? AHEAD : 1;
-  int ahead = blockX(), aheadR = 0, aheadK = 0; // the next tiles to load
+  int ahead = share.block(), aheadR = 0, aheadK = 0; // the next tiles to load
   const u8 *next[T];
   auto find = [&]() ALWAYS {
     UNROLL for (int i = 0; i < T; i++) next[i] = rowOf(ahead, aheadR + i);
@@ -55,7 +64,7 @@ INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int
     UNROLL for (int i = 0; i < T; i++) next[i] += F::tileBytes;
     if (++aheadK < tiles) return;
     aheadK = 0;
-    if ((aheadR += T) == R) aheadR = 0, ahead += gridX();
+    if ((aheadR += T) == R) aheadR = 0, ahead += share.blocks();
     if (ahead < units) find();
   };
   auto load = [&](F (&w)[T]) ALWAYS {
@@ -106,7 +115,7 @@ INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int
     UNROLL for (int t = 0; t < turns; t++) (&sums.of[t][0][0][0])[i] = 0;
   }
   begin([&](auto &&m) ALWAYS {
-    int unit = blockX(), r = 0, k = 0;
+    int unit = share.block(), r = 0, k = 0;
     clear();
     auto multiplied = [&]() ALWAYS {
       if (++k < tiles) return;
@@ -115,7 +124,7 @@ INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int
       k = 0;
       if ((r += T) < R) return;
       finish(unit);
-      r = 0, unit += gridX();
+      r = 0, unit += share.blocks();
     };
     if constexpr (AHEAD > 0) {
       auto step = [&](F (&w)[T]) ALWAYS {
@@ -152,7 +161,7 @@ INLINE void pipeline(Sums<NT, ONE, MOST> &sums, int &turn, const s32 &units, int
         step.template operator()<false>();
       }
     }
-    for (; unit < units; unit += gridX()) { // a warp without columns, whose sums stay 0
+    for (; unit < units; unit += share.blocks()) { // a warp without columns, whose sums stay 0
       for (r = 0; r < R; r += T) keep(r);
       finish(unit);
     }

@@ -101,8 +101,10 @@ func Products(p *plan.Program, lim *plan.Limits) map[Product]int {
 		if n.Op != plan.Linear {
 			continue
 		}
-		if of, ok := productOf(&stages[i], lim); ok {
-			all[of] = max(all[of], lim.Size(p.Shapes[n.Out][0]))
+		for _, part := range byFormat(&stages[i]) {
+			if of, ok := productOf(&part, lim); ok {
+				all[of] = max(all[of], lim.Size(p.Shapes[n.Out][0]))
+			}
 		}
 	}
 	return all

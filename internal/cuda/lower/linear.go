@@ -25,7 +25,7 @@ func Rules(lim *plan.Limits) fuse.Rules {
 	return fuse.Rules{
 		Product: func(n *plan.Node) bool { return n.Op == plan.Linear },
 		Together: func(n, m *plan.Node) bool {
-			return n.Layer == m.Layer && n.Weight.DType == m.Weight.DType && whole(n) && whole(m)
+			return n.Layer == m.Layer && (n.Weight.DType == m.Weight.DType || mixes(n, m, lim)) && whole(n) && whole(m)
 		},
 		Most: MaxProducts,
 		Gate: func(gate, glu *plan.Node) bool { return !floats(gate) && !late(glu.Attr.(plan.GLUAttr)) },
@@ -156,12 +156,14 @@ func wideRoom(t *weights.Tiling, rows int) (blocks, shared int) {
 	return 1, 225 << 10
 }
 
-func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+// arguments returns the arguments of the products of a stage, which are of one format, and whether
+// they are gated.
+func (linear) arguments(c *Compiler, s *fuse.Stage) (a linearArgs, gated bool) {
 	n := s.Node()
 	in, t := c.forms(n.In[0]), c.Weights.Matrices[n.Weight]
 	form := arithmetic(n.Weight, c.Layout.lim)
-	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form), segments: int32(segmentsOf(s))}
-	gated := s.GLU != nil || activates(s.Maps[0])
+	a = linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form), segments: int32(segmentsOf(s))}
+	gated = s.GLU != nil || activates(s.Maps[0])
 	for i, m := range s.Nodes {
 		mt := c.Weights.Matrices[m.Weight]
 		a.p[i] = productArgs{w: c.weight(m.Weight), powers: c.powers(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
@@ -175,10 +177,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			a.p[i].y, a.p[i].stride = f.F32, f.Stride
 		}
 	}
-	variants, kernels, wide := variantsOf(c.Hopper, gated), weights.Family(t.Format), weights.WideFamily(t.Format)
 	switch form {
-	case inFloats:
-		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
 	case inBF16:
 		a.h16 = in.Bf16
 	case inF16:
@@ -200,6 +199,35 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		a.units = int32((t.RowTiles + 1) / 2)
 	}
+	return a, gated
+}
+
+// normalize lets the kernel for a single row normalize it, if a norm is left to the stage.
+func (a *linearArgs) normalize(c *Compiler, s *fuse.Stage) (normed bool) {
+	norm := c.Layout.norm(s)
+	if norm == nil {
+		return false
+	}
+	m, x := norm.Node(), c.forms(norm.Inputs()[0])
+	a.x, a.inStride, a.norm, a.eps = x.F32, x.Stride, c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
+	if norm.Pick != nil {
+		a.row = c.Step.rows
+	}
+	return true
+}
+
+func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	if parts := byFormat(s); len(parts) > 1 {
+		return o.mixed(c, parts)
+	}
+	n := s.Node()
+	t := c.Weights.Matrices[n.Weight]
+	form := arithmetic(n.Weight, c.Layout.lim)
+	a, gated := o.arguments(c, s)
+	variants, kernels, wide := variantsOf(c.Hopper, gated), weights.Family(t.Format), weights.WideFamily(t.Format)
+	if form == inFloats {
+		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
+	}
 	var before []Launch
 	float8 := c.Layout.float8(s)
 	if float8 {
@@ -207,11 +235,11 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		if gated {
 			variants = gatedFloat8
 		}
-		l, err := c.quantize(s, &a)
+		q, err := c.quantize(s, &a)
 		if err != nil {
 			return nil, err
 		}
-		before = append(before, l)
+		before = append(before, q)
 	}
 	var after []Launch
 	if n.Summed() != nil {
@@ -222,13 +250,8 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	args := device.Arguments(&a)
 	one := args // for a single row
-	norm := c.Layout.norm(s)
-	if norm != nil {
-		m, x := norm.Node(), c.forms(norm.Inputs()[0])
-		a.x, a.inStride, a.norm, a.eps = x.F32, x.Stride, c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
-		if norm.Pick != nil {
-			a.row = c.Step.rows
-		}
+	normed := a.normalize(c, s)
+	if normed {
 		one = device.Arguments(&a)
 	}
 
@@ -251,7 +274,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	for _, m := range s.Nodes {
 		pairs += (c.Weights.Matrices[m.Weight].RowTiles + 1) / 2
 	}
-	chosen := &chooser{c: c, variants: variants, normed: norm != nil, tiling: &t, units: wideUnits(s, gated), segments: int(a.segments)}
+	chosen := &chooser{c: c, variants: variants, normed: normed, tiling: &t, units: wideUnits(s, gated), segments: int(a.segments)}
 	if !float8 {
 		chosen.shares = sharesCopies(t.Format)
 		chosen.product, chosen.tabled = productOf(s, c.Layout.lim)

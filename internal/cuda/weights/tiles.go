@@ -128,6 +128,13 @@ func Suffix(d tensor.DType) string { return strings.ToLower(d.String()) }
 // Family returns the name of the family of kernels for weights of a format.
 func Family(d tensor.DType) string { return "weights_" + Suffix(d) }
 
+// Mixed are the pairs of formats with a kernel for products of one input in both of them, for one
+// row of the input. Files in Q4_K_M and Q5_K_M have such queries, keys and values.
+var Mixed = [][2]tensor.DType{{tensor.Q4_K, tensor.Q6_K}, {tensor.Q5_K, tensor.Q6_K}}
+
+// MixedFamily returns the name of the family with that kernel.
+func MixedFamily(a, b tensor.DType) string { return "mixed_" + Suffix(a) + "_" + Suffix(b) }
+
 // SeveralFamily returns the family of kernels for several rows of input, used if there are no wide
 // kernels.
 func SeveralFamily(d tensor.DType) string { return "several_" + Suffix(d) }

@@ -35,6 +35,7 @@ var suite = []suiteTest{
 	{"Linear", linear},
 	{"HeadLinear", headLinear},
 	{"Products", products},
+	{"MixedFormats", mixedFormats},
 	{"Derived", derived},
 	{"RMSNorm", rmsNorm},
 	{"RMSNormHeads", rmsNormHeads},

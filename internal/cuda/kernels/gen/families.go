@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -129,6 +130,9 @@ func families() ([]family, error) {
 	for _, c := range append(slices.Clone(caches), cache{"f32", "CacheF32"}) {
 		all = append(all, family{name: "anyattention_" + c.name, source: fmt.Sprintf("#include \"anyattention.cuh\"\nANY_ATTENTION(%s)\n", c.format)},
 			family{name: "score_" + c.name, source: fmt.Sprintf("#include \"score.cuh\"\nSCORE(score, %s)\n", c.format)})
+	}
+	for _, m := range weights.Mixed {
+		all = append(all, family{name: weights.MixedFamily(m[0], m[1]), source: fmt.Sprintf("#include \"linear.cuh\"\nLINEAR_MIXED(mixed_1, %v, %v)\n", m[0], m[1])})
 	}
 	all = append(all, family{"wide_latent", "#include \"latent_wide.cuh\"\n", hopper})
 	all = append(all, family{"wide_quantize", "#include \"quantize.cuh\"\n", hopper})
