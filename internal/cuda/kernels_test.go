@@ -242,6 +242,16 @@ func recurring(t *testing.T, dims, keyDims []int) *plan.Program {
 	})
 }
 
+// heading returns a program with a product by head.
+func heading(t *testing.T, d tensor.DType) *plan.Program {
+	rng := newRand()
+	return program(t, func(b *plan.Builder) {
+		w := []*tensor.Tensor{plantest.Weight(rng, "a", d, 0.1, 32, 256), plantest.Weight(rng, "b", d, 0.1, 32, 256)}
+		y := b.Pick(b.HeadLinear(b.Embed(plantest.Weight(rng, "table", tensor.F32, 1, decoderVocab, 2*(256+16))), w))
+		b.Output(y, b.Linear(y, plantest.Weight(rng, "head", tensor.F32, 1, decoderVocab, 2*(32+16)), nil))
+	})
+}
+
 // mixing returns a program with products of one input in two formats.
 func mixing(t *testing.T, formats [2]tensor.DType) *plan.Program {
 	rng := newRand()
@@ -269,7 +279,7 @@ func TestKernels(t *testing.T) {
 		heads = append(heads, attending(t, headDim))
 	}
 	for _, d := range plantest.Dtypes {
-		programs = append(programs, decoder(t, d), gated(t, d), multiplying(t, d), mixed(t, d, true, 1), mixed(t, d, false, 1))
+		programs = append(programs, decoder(t, d), gated(t, d), multiplying(t, d), mixed(t, d, true, 1), mixed(t, d, false, 1), heading(t, d))
 	}
 	for _, formats := range weights.Mixed {
 		programs = append(programs, mixing(t, formats))

@@ -107,6 +107,50 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD> INLINE void
   }
 }
 
+// A product by head of a single row of float32: head blockY multiplies its columns of the row by its
+// matrix. The columns that follow them are kept, behind the results of the head.
+struct HeadArgs {
+  ExpertProduct p;     // the matrix of head 0
+  s32 rows;            // of a head's matrix, a multiple of 16
+  s32 units;           // tiles of rows
+  s32 colTiles;        // tiles of a row
+  s32 in, kept;        // columns of a head; the latter a multiple of 16
+  float divided;       // the divisor of the rounded row
+  const float *x;      // [heads, in + kept]
+  const s32 *count;    // rows in this step, at most 1
+  Forms out;           // [1, heads * (rows + kept)]
+};
+
+template <class F> INLINE void headProduct(const HeadArgs &a) {
+  const int lane = tidX() & 31, warp = tidX() >> 5, head = blockY();
+  const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
+  const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
+  const u8 *w = a.p.w + head * a.p.apart;
+  const auto powers = reinterpret_cast<const u8 *>(a.p.powers);
+  const Matrix matrix{powers ? reinterpret_cast<const float *>(powers + head * a.p.apart) : nullptr, nullptr};
+  const float *x = a.x + s64(head) * (a.in + a.kept);
+  const int first = head * (a.rows + a.kept) / tileRows; // block of 16 columns of the output
+  auto rowOf = [&](int unit, int) ALWAYS -> const u8 * { return w + unit * rowBytes + s64(from) * F::tileBytes; };
+  __shared__ Sums<1, true, 1> sums;
+  int turn = 0;
+  auto begin = [&](const auto &work) ALWAYS {
+    extern __shared__ u16 row[]; // [colTiles*tileK]
+    waitForPrevious();
+    allowNext();
+    if (*a.count == 0) return;
+    roundRow<F>(row, x, a.in, divide(1.0f, a.divided), from * F::tileK, (from + tiles) * F::tileK, lane);
+    work(WordsOne<F>(row, lane));
+  };
+  auto store = [&](int unit, const auto &sum) ALWAYS {
+    if (warp == 0) storeBlock<tileRows>(a.out, 0, first + unit, lane, valueOf(matrix, a.divided, tileRows * unit + lane % tileRows, sum(lane % tileRows, 0)));
+    if (unit > 0) return;
+    for (int i = warp; i < a.kept / tileRows; i += threadsX() / 32) {
+      storeBlock<tileRows>(a.out, 0, first + a.units + i, lane, x[a.in + tileRows * i + lane % tileRows]);
+    }
+  };
+  pipeline<F, aheadOfOne<F>, 1>(sums, turn, a.units, 1, from, tiles, lane, warp, rowOf, begin, store);
+}
+
 #define EXPERT_AHEAD(name, F, M, NT, ONE, GATED, AHEAD, BLOCKS) \
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED, AHEAD>(a); }
 #define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) EXPERT_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, BLOCKS)
@@ -115,7 +159,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD> INLINE void
 // of wide.cuh, for 8 and 16.
 #define EXPERTS(F)                             \
   EXPERT_AHEAD(expert_1, F, void, 1, true, false, aheadOfOne<F>, 2) \
-  EXPERT_AHEAD(gated_1, F, void, 1, true, true, aheadOfOne<F>, 2)
+  EXPERT_AHEAD(gated_1, F, void, 1, true, true, aheadOfOne<F>, 2)  \
+  extern "C" __global__ void __launch_bounds__(256, 2) head_1(const HeadArgs a) { headProduct<F>(a); }
 #define EXPERTS_OF_SEVERAL(F)                                   \
   EXPERT(expert_8, F, SINGLE(Words<F, 1>), 1, false, false, 2)  \
   EXPERT(expert_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \

@@ -35,6 +35,17 @@ template <> METHOD u16 numberOf<BF16>(float v, float) { return floatToBfloat(v);
 
 INLINE float4 fourOf(const float *p, int i, int n) { return i < n ? *reinterpret_cast<const float4 *>(p + i) : float4{}; }
 
+// roundRow rounds columns from to end-1 of a row in float32, both multiples of 32, with the calling
+// warp. Columns from cols on are 0; cols is a multiple of 4.
+template <class F> INLINE void roundRow(u16 *to, const float *x, int cols, float by, int from, int end, int lane) {
+  for (int col = from + 8 * lane; col < end; col += 256) {
+    const float4 low = fourOf(x, col, cols), high = fourOf(x, col + 4, cols);
+    putColumns(to, col, {wordOf(numberOf<F>(low.x, by), numberOf<F>(low.y, by)), wordOf(numberOf<F>(low.z, by), numberOf<F>(low.w, by)),
+                         wordOf(numberOf<F>(high.x, by), numberOf<F>(high.y, by)), wordOf(numberOf<F>(high.z, by), numberOf<F>(high.w, by))});
+  }
+  syncWarp();
+}
+
 // normalizeRow does what the kernel norm does for a row of a.cols columns, a multiple of 4. It
 // stores columns from to end-1, both multiples of 32, with the calling warp.
 template <class F> INLINE void normalizeRow(const LinearArgs &a, u16 *to, int from, int end, int warp, int lane) {

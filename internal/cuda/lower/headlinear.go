@@ -3,6 +3,7 @@ package lower
 import (
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -84,5 +85,42 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	written := c.written(n.Out)
 	collect.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * (heads*4*(a.Out()+a.Kept) + written) }
-	return append(append([]Launch{spread, group, deal}, product...), collect), nil
+	all := append(append([]Launch{spread, group, deal}, product...), collect)
+	if one, ok, err := o.one(m, n, w); err != nil || ok {
+		single := func(sh *Shape) bool { return sh.Size(m.rows) == 1 }
+		for i := range all {
+			all[i] = all[i].unless(single)
+		}
+		return append(all, one.unless(func(sh *Shape) bool { return !single(sh) })), err
+	}
+	return all, nil
+}
+
+type headArgs struct {
+	p                               expertProductArgs
+	rows, units, colTiles, in, kept int32
+	divided                         float32
+	x, count                        driver.DevicePtr
+	out                             device.Forms
+}
+
+// one returns the launch for a single row, if there is a kernel for it.
+func (headLinear) one(m *mixture, n *plan.Node, w expertProductArgs) (l Launch, ok bool, err error) {
+	a, t := n.Attr.(plan.HeadLinearAttr), m.Weights.Matrices[n.Attr.(plan.HeadLinearAttr).Weight[0]]
+	form := arithmetic(a.Weight[0], m.Layout.lim)
+	if form == inFloats || a.Out()%weights.TileRows != 0 || a.Kept%weights.TileRows != 0 || a.In()%4 != 0 {
+		return Launch{}, false, nil
+	}
+	x, out := m.forms(n.In[0]), m.forms(n.Out)
+	args := headArgs{
+		p: w, rows: int32(a.Out()), units: int32(t.RowTiles), colTiles: int32(t.ColTiles), in: int32(a.In()), kept: int32(a.Kept),
+		divided: divided(device.Forms{By: half(0)}, form), x: x.F32, count: m.count(n.Out), out: out,
+	}
+	variant := expertVariants[0]
+	blocks, heads := m.blocksOf(t.RowTiles, len(a.Weight), 1), len(a.Weight)
+	l, err = m.launchShared("experts_"+weights.Suffix(t.Format), "head_1", m.rows, device.Arguments(&args), 256, m.sharedOf(&variant, &t), 0, func(*Shape) driver.Dim3 {
+		return driver.Dim3{X: blocks, Y: heads}
+	})
+	l.Moves = m.moves(a.Weight[0], x.Cols, false)
+	return l, true, err
 }

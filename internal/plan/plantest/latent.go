@@ -164,7 +164,7 @@ func headLinear(t *testing.T, b plan.Backend) {
 	for _, d := range Dtypes {
 		block := d.BlockLen()
 		for _, c := range []struct{ heads, in, out, kept, tokens int }{
-			{1, block, 1, 0, 1}, {3, block, 40, 8, 5}, {4, 2 * block, 64, 0, 21}, {5, 3 * block, 33, 3, 2},
+			{1, block, 1, 0, 1}, {3, block, 40, 8, 5}, {4, 2 * block, 64, 0, 21}, {5, 3 * block, 33, 3, 2}, {3, block, 48, 16, 1}, {2, 2 * block, 32, 64, 1},
 		} {
 			rng := newRand(uint64(c.in*100 + c.out))
 			table := Weight(rng, "table", tensor.F32, 1, 31, c.heads*(c.in+c.kept))
