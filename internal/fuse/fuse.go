@@ -35,8 +35,15 @@ type Rules struct {
 	// that it writes.
 	Norm func(n, norm *plan.Node) bool
 
+	// Beside reports whether m, the same operation of another input, can be in the stage of n with so
+	// many others.
+	Beside func(n, m *plan.Node, others int) bool
+
 	// Heads reports whether n, attention, can normalize and rotate queries and keys.
 	Heads func(n *plan.Node) bool
+
+	Latent bool // latent attention can normalize the row that it keeps of a token, and rotate the rest of the key
+	Turn   bool // products by head can rotate the columns that they keep
 
 	Pick bool // norms can pick the rows that they normalize
 }
@@ -97,9 +104,12 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 			continue
 		}
 		s := inputs[i]
-		if r.Product != nil && r.Product(n) {
+		switch {
+		case r.Product != nil && r.Product(n):
 			j.products(&s, i)
-		} else {
+		case r.Beside != nil && r.Beside(n, n, 0):
+			j.beside(&s, i)
+		default:
 			j.addition(&s, i)
 			j.then(&s, i)
 		}
@@ -115,8 +125,21 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 func (j *joiner) absorb(s *Stage) {
 	switch n := s.Nodes[0]; n.Op {
 	case plan.Attention:
-		if j.Heads != nil && len(n.In) > 1 && !n.Attr.(plan.AttentionAttr).Latent && j.Heads(n) {
+		switch a := n.Attr.(plan.AttentionAttr); {
+		case len(n.In) < 2:
+		case a.Latent && j.Latent && a.KVHeads == 1:
+			s.K = j.latent(s.K.In)
+			if a.Values() < a.HeadDim {
+				s.V = j.turned(s.V.In, a.HeadDim-a.Values(), 0)
+			}
+			j.take(s.K, s.V)
+		case !a.Latent && j.Heads != nil && j.Heads(n):
 			s.Q, s.K = j.head(s.Q.In, n), j.head(s.K.In, n)
+		}
+	case plan.HeadLinear:
+		if a := n.Attr.(plan.HeadLinearAttr); j.Turn && a.Kept > 0 {
+			s.Q = j.turned(s.Q.In, a.In()+a.Kept, a.In())
+			j.take(s.Q)
 		}
 	case plan.RMSNorm, plan.LayerNorm:
 		pick := j.by[n.In[0]]
@@ -130,22 +153,70 @@ func (j *joiner) absorb(s *Stage) {
 // head traces v, an input of attention, back through the rope and the norm. A value that other
 // nodes read too stays as it is.
 func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
-	h, dim := Head{In: v}, attention.Attr.(plan.AttentionAttr).HeadDim
-	if n := j.by[h.In]; n != nil && n.Op == plan.Rope && j.uses[h.In] == 1 && n.Attr.(plan.RopeAttr).HeadDim == dim && n.Attr.(plan.RopeAttr).First == 0 {
-		h.Rope, h.In = n, n.In[0]
-	}
+	dim := attention.Attr.(plan.AttentionAttr).HeadDim
+	h := j.turned(v, dim, 0)
 	if n := j.by[h.In]; n != nil && n.Op == plan.RMSNorm && j.uses[h.In] == 1 && n.Attr.(plan.NormAttr).Group == dim && n.Weight.Elems() == dim && h.Rope != nil {
 		h.Norm, h.In = n, n.In[0]
 	}
 	if j.uses[h.In] != 1 { // the value before the rope is needed as well
 		return Head{In: v}
 	}
-	for _, n := range []*plan.Node{h.Norm, h.Rope} {
-		if n != nil {
-			j.taken[n] = true
+	j.take(h)
+	return h
+}
+
+// turned traces v back through a rope of heads of dim numbers that begins at number first.
+func (j *joiner) turned(v plan.Value, dim, first int) Head {
+	n := j.by[v]
+	if n == nil || n.Op != plan.Rope || j.uses[v] != 1 {
+		return Head{In: v}
+	}
+	if a := n.Attr.(plan.RopeAttr); a.HeadDim != dim || a.First != first {
+		return Head{In: v}
+	}
+	return Head{Rope: n, In: n.In[0]}
+}
+
+// latent traces v, the row that latent attention keeps, back through an RMS norm of the whole row.
+func (j *joiner) latent(v plan.Value) Head {
+	if n := j.by[v]; n != nil && n.Op == plan.RMSNorm && j.uses[v] == 1 && n.Bias == nil && wholeRows(j.p, n) {
+		return Head{Norm: n, In: n.In[0]}
+	}
+	return Head{In: v}
+}
+
+// take marks the nodes of heads as part of a stage.
+func (j *joiner) take(heads ...Head) {
+	for _, h := range heads {
+		for _, n := range []*plan.Node{h.Norm, h.Rope} {
+			if n != nil {
+				j.taken[n] = true
+			}
 		}
 	}
-	return h
+}
+
+// beside adds to s, the stage of node i, the same operation of other inputs, and maps of the results.
+func (j *joiner) beside(s *Stage, i int) {
+	first := s.Nodes[0]
+	for k := i + 1; k < len(j.p.Nodes); k++ {
+		m := &j.p.Nodes[k]
+		if m.Op != first.Op || j.taken[m] || !j.Beside(first, m, len(s.Nodes)) || slices.ContainsFunc(m.In, func(v plan.Value) bool { return !j.ready[v] }) {
+			continue
+		}
+		s.Nodes, s.Maps = append(s.Nodes, m), append(s.Maps, nil)
+	}
+	j.maps(s, i)
+}
+
+// maps marks the nodes of s, the stage of node i, as part of it, and adds the maps of their results.
+func (j *joiner) maps(s *Stage, i int) {
+	for k, n := range s.Nodes {
+		j.taken[n] = true
+		if m := j.reader(i, n.Out); m != nil && m.Op == plan.Map && j.Map != nil && j.Map(n, m, len(s.Nodes)) {
+			s.Maps[k], j.taken[m] = m, true
+		}
+	}
 }
 
 // products adds to s what can be fused with node i, a product.
@@ -162,12 +233,7 @@ func (j *joiner) products(s *Stage, i int) {
 	if j.Most > 0 && len(s.Nodes) > j.Most {
 		s.Nodes, s.Maps = s.Nodes[:j.Most], s.Maps[:j.Most]
 	}
-	for k, n := range s.Nodes {
-		j.taken[n] = true
-		if m := j.reader(i, n.Out); m != nil && m.Op == plan.Map && j.Map != nil && j.Map(n, m, len(s.Nodes)) {
-			s.Maps[k], j.taken[m] = m, true
-		}
-	}
+	j.maps(s, i)
 	if len(s.Nodes) == 1 {
 		j.addition(s, i)
 		j.norm(s, i)
@@ -273,10 +339,16 @@ func Norms(p *plan.Program, stages []Stage, most int, can func(s *Stage, input i
 		if n.Op != plan.RMSNorm || others[n.Out] || len(stages[i].Then) > 0 {
 			continue
 		}
-		cols := int(p.Shapes[n.Out][1])
-		if n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128 && cols <= most {
+		if wholeRows(p, n) && int(p.Shapes[n.Out][1]) <= most {
 			norms[n.Out] = &stages[i]
 		}
 	}
 	return norms
+}
+
+// wholeRows reports whether n, a norm, normalizes rows as a whole, in the order of sums that long rows of
+// whole words of 4 columns have.
+func wholeRows(p *plan.Program, n *plan.Node) bool {
+	cols := int(p.Shapes[n.Out][1])
+	return n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128
 }

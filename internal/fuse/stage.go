@@ -17,22 +17,25 @@ type Stage struct {
 	Then  []*plan.Node // elementwise operations on the only node's result, in order
 	Norm  *plan.Node   // nil, or an RMS norm of the output; the stage writes both
 	Pick  *plan.Node   // nil, or the pick of the rows to normalize
-	Q, K  Head         // for attention
+
+	// For attention: the queries, keys and values. For a product by head: Q, its input.
+	Q, K, V Head
 }
 
-// A Head says what attention does to queries or keys as it reads them.
+// A Head says what a stage does to an input as it reads it.
 type Head struct {
 	In   plan.Value
-	Norm *plan.Node // nil, or an RMS norm of each head
+	Norm *plan.Node // nil, or an RMS norm of each head; of latent attention, of the row
 	Rope *plan.Node // nil, or the rope
 }
 
 func newStage(n *plan.Node) Stage {
 	s := Stage{Nodes: []*plan.Node{n}, Maps: make([]*plan.Node, 1)}
-	if n.Op == plan.Attention {
-		s.Q = Head{In: n.In[0]}
-		if len(n.In) > 1 {
-			s.K = Head{In: n.In[1]}
+	if n.Op == plan.Attention || n.Op == plan.HeadLinear {
+		for i, h := range []*Head{&s.Q, &s.K, &s.V} {
+			if i < len(n.In) {
+				h.In = n.In[i]
+			}
 		}
 	}
 	return s
@@ -65,16 +68,25 @@ func (s *Stage) Out() plan.Value {
 // Residual returns the value that the stage adds to its product.
 func (s *Stage) Residual() plan.Value { return other(s.Add, s.Product(0)) }
 
-// Inputs returns the values that the stage reads: the inputs of its first node, then the residual.
+// Inputs returns the values that the stage reads: the inputs of its first node, then those that only
+// its other nodes have, and the residual.
 func (s *Stage) Inputs() []plan.Value {
 	in := slices.Clone(s.Node().In)
 	switch {
 	case s.Pick != nil:
 		in[0] = s.Pick.In[0]
-	case s.Node().Op == plan.Attention:
-		in[0] = s.Q.In
-		if len(in) > 1 {
-			in[1] = s.K.In
+	case s.Node().Op == plan.Attention || s.Node().Op == plan.HeadLinear:
+		for i, h := range []Head{s.Q, s.K, s.V} {
+			if i < len(in) {
+				in[i] = h.In
+			}
+		}
+	}
+	for _, n := range s.Nodes[1:] {
+		for _, v := range n.In {
+			if !slices.Contains(in, v) {
+				in = append(in, v)
+			}
 		}
 	}
 	if s.Add != nil {
@@ -120,7 +132,7 @@ func (s *Stage) IO() plan.Stage {
 
 // All returns the stage's nodes.
 func (s *Stage) All() []*plan.Node {
-	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add, s.Norm}, s.Then)
+	all := slices.Concat([]*plan.Node{s.Pick, s.Q.Norm, s.Q.Rope, s.K.Norm, s.K.Rope, s.V.Rope}, s.Nodes, s.Maps, []*plan.Node{s.GLU, s.Add, s.Norm}, s.Then)
 	return slices.DeleteFunc(all, func(n *plan.Node) bool { return n == nil })
 }
 

@@ -2,6 +2,8 @@
 // and scores.
 #pragma once
 #include "head.cuh"
+#include "norm.cuh"
+#include "rotation.cuh"
 
 // An AnyPool is a Pool whose values may differ in length from its keys or be absent, and which has
 // a row after each multiple of every tokens. If both lengths are equal and every is 1, the layout
@@ -84,7 +86,26 @@ struct StoreArgs {
   const s32 *sequence; // [T] sequence of each token
   s32 *overflow;       // [S] lowered to layer where the cache cannot hold a finite number
   const s32 *count;    // tokens of the step
+  // What becomes of a row of one head on its way to the key, if it is latent.
+  const float *norm; // [latent] weights of an RMS norm of k's part, or 0
+  Rotation by;       // of v's part
+  float eps;
+  s32 pad;
 };
+
+// normOf returns the factor of an RMS norm of a row of cols columns, a multiple of 4, with one warp. It is
+// that of the kernel norm.
+INLINE float normOf(const float *x, int cols, float eps, int lane) {
+  alignas(16) float sums[normParts];
+  UNROLL for (int part = 0; part < normParts; part++) {
+    sums[part] = 0;
+    if (128 * part >= cols) continue;
+    float4 squares = {};
+    for (int i = 128 * part + 4 * lane; i < cols; i += normColumns) squares = squaresAdded(squares, *reinterpret_cast<const float4 *>(x + i));
+    sums[part] = warpSum(sumOf(squares));
+  }
+  return scaleOf(sumOfParts(sums), divide(1.0f, float(cols)), eps);
+}
 
 // storeAny stores 32 elements of a key or a value with each warp. Grid (warps of a token / 4, T).
 template <class C> INLINE void storeAny(const StoreArgs &a) {
@@ -104,8 +125,12 @@ template <class C> INLINE void storeAny(const StoreArgs &a) {
   const Slot slot = slotIn(p, a.table, place.shift, end / p.every - 1);
   const Numbers to = key ? keyOf<C>(p, slot, head) : valueOf<C>(p, slot, head);
   const float *k = a.k + s64(token) * a.kStride, *v = a.v + s64(token) * a.vStride;
+  const float scaled = a.norm ? normOf(k, a.latent, a.eps, lane) : 1;
   const auto inputAt = [&](int i) ALWAYS {
-    if (a.latent > 0) return i < a.latent ? k[head * a.latent + i] : v[head * (dim - a.latent) + i - a.latent];
+    if (a.latent > 0) {
+      if (i >= a.latent) return rotatedAt(a.by, token, v + head * (dim - a.latent), i - a.latent);
+      return a.norm ? k[i] * scaled * a.norm[i] : k[head * a.latent + i];
+    }
     return key ? k[head * dim + i] : v[head * dim + i];
   };
   const float x = i < dim ? inputAt(i) : 0;

@@ -20,11 +20,15 @@ struct ConvArgs {
   s32 pad;
 };
 
-// conv writes the weighted sum of width rows. The warp of a sequence's last row also writes the
+constexpr int mostConvs = 3;
+
+struct ConvsArgs {
+  ConvArgs of[mostConvs];
+};
+
+// convolve writes the weighted sums of width rows. The warp of a sequence's last row also writes the
 // state: no slot is both read and written.
-extern "C" __global__ void __launch_bounds__(threads) conv(const ConvArgs a) {
-  waitForPrevious();
-  allowNext();
+INLINE void convolve(const ConvArgs &a) {
   const int past = a.width - 1;
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const int s = a.sequence[row], first = a.starts[s];
@@ -41,4 +45,13 @@ extern "C" __global__ void __launch_bounds__(threads) conv(const ConvArgs a) {
     }
     return a.mapped ? functionOf(a.function, sum) : sum;
   });
+}
+
+// Grid (blocks of columns, rows, convolutions).
+extern "C" __global__ void __launch_bounds__(threads) conv(const ConvsArgs a) {
+  waitForPrevious();
+  allowNext();
+  UNROLL for (int i = 0; i < mostConvs; i++) {
+    if (blockZ() == i) convolve(a.of[i]);
+  }
 }

@@ -1,6 +1,7 @@
 // Mixtures of experts in forms that experts.cu does not support, and products by head, which are
 // mixtures whose tokens choose all experts.
 #include "each.cuh"
+#include "rotation.cuh"
 #include "route.cuh"
 
 struct RouteFormArgs {
@@ -82,6 +83,7 @@ struct CollectArgs {
   const s32 *slots;  // [T, heads]
   const s32 *count;  // tokens of this step
   Forms out;         // cols columns
+  Rotation by;       // of the kept columns of each head
 };
 
 // collect writes the heads: their products, followed by the rest of their inputs.
@@ -91,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(threads) collect(const CollectArgs 
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const int head = col / (a.made + a.kept), i = col - head * (a.made + a.kept);
     if (i < a.made) return a.y[s64(a.slots[s64(row) * a.heads + head]) * a.yStride + i];
-    return a.x[s64(row) * a.xStride + s64(head) * (a.in + a.kept) + a.in + i - a.made];
+    return rotatedAt(a.by, row, a.x + s64(row) * a.xStride + s64(head) * (a.in + a.kept) + a.in, i - a.made);
   });
 }
 

@@ -8,6 +8,7 @@
 // takes at a time.
 #pragma once
 #include "linear.cuh"
+#include "rotation.cuh"
 
 constexpr int maxExperts = 2048; // of a mixture
 
@@ -119,6 +120,7 @@ struct HeadArgs {
   const float *x;      // [heads, in + kept]
   const s32 *count;    // rows in this step, at most 1
   Forms out;           // [1, heads * (rows + kept)]
+  Rotation by;         // of the kept columns of each head
 };
 
 template <class F> INLINE void headProduct(const HeadArgs &a) {
@@ -145,7 +147,7 @@ template <class F> INLINE void headProduct(const HeadArgs &a) {
     if (warp == 0) storeBlock<tileRows>(a.out, 0, first + unit, lane, valueOf(matrix, a.divided, tileRows * unit + lane % tileRows, sum(lane % tileRows, 0)));
     if (unit > 0) return;
     for (int i = warp; i < a.kept / tileRows; i += threadsX() / 32) {
-      storeBlock<tileRows>(a.out, 0, first + a.units + i, lane, x[a.in + tileRows * i + lane % tileRows]);
+      storeBlock<tileRows>(a.out, 0, first + a.units + i, lane, rotatedAt(a.by, 0, x + a.in, tileRows * i + lane % tileRows));
     }
   };
   pipeline<F, aheadOfOne<F>, 1>(sums, turn, a.units, 1, from, tiles, lane, warp, rowOf, begin, store);

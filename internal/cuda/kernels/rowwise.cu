@@ -1,6 +1,7 @@
 // Operations on rows beside the functions of elementwise.cu: concatenation, multiplication, mixing,
 // rotation, other places of columns, and scaling by positions or by statistics of the row.
 #include "each.cuh"
+#include "rotation.cuh"
 
 struct ConcatArgs {
   const float *x;   // [T, xStride]
@@ -111,30 +112,24 @@ extern "C" __global__ void __launch_bounds__(threads) temper(const TemperArgs a)
 }
 
 struct RotateArgs {
-  const float *x;       // [T, stride] heads
-  const float2 *angles; // [T][dims/2]
-  s32 stride;           // elements
+  const float *x;   // [T, stride] heads
+  Rotation by;      // of each head's numbers from first on
+  s32 stride;       // elements
   s32 headDim;
-  s32 first, dims;      // numbers first to first+dims-1 of a head are rotated
-  s32 interleaved;      // pairs are 0: (i, i+dims/2), 1: (2i, 2i+1)
-  s32 cols;             // of x and out
-  const s32 *count;     // rows of this step
-  Forms out;            // cols columns
+  s32 first;
+  s32 cols;         // of x and out
+  const s32 *count; // rows of this step
+  Forms out;        // cols columns
 };
 
 // rotate writes heads with a part of each rotated.
 extern "C" __global__ void __launch_bounds__(threads) rotate(const RotateArgs a) {
   waitForPrevious();
   allowNext();
-  const int half = a.dims / 2;
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const float *x = a.x + s64(row) * a.stride + col;
     const int i = col % a.headDim - a.first;
-    if (i < 0 || i >= a.dims) return x[0];
-    const bool second = a.interleaved ? i & 1 : i >= half;
-    const int apart = a.interleaved ? 1 : half;
-    const float2 by = a.angles[s64(row) * half + (a.interleaved ? i / 2 : second ? i - half : i)];
-    return fma(second ? x[-apart] : x[apart], second ? by.y : -by.y, x[0] * by.x);
+    return i < 0 ? x[0] : rotatedAt(a.by, row, x - i, i);
   });
 }
 

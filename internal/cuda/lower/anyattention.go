@@ -139,18 +139,18 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := n.In[2:]
+		v := &s.V
 		if attr.Latent && attr.Values() == attr.HeadDim {
 			v = nil
 		}
-		l, err := c.storeRows(n, n.State, s.K.In, v)
+		l, err := c.storeRows(n, n.State, s.K, v)
 		if err != nil {
 			return nil, err
 		}
 		all = append(append(all, more...), l)
 	}
 	if attr.Rate > 0 {
-		l, err := c.storeRows(n, attr.Compressed, n.In[2], nil)
+		l, err := c.storeRows(n, attr.Compressed, fuse.Head{In: n.In[2]}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package lower
 import (
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -28,24 +29,30 @@ type storeArgs struct {
 	kStride, vStride, latent, layer int32
 	pool                            anyPoolArgs
 	table                           tableArgs
-	sequence, overflow, count       driver.DevicePtr
+	sequence, overflow, count, norm driver.DevicePtr
+	by                              rotationArgs
+	eps                             float32
+	_                               int32
 }
 
-// storeRows returns the launch that stores k in a state of node n: with the values in the first of v,
-// or if the state has keys alone, with the rest of these.
-func (c *Compiler) storeRows(n *plan.Node, state int, k plan.Value, v []plan.Value) (Launch, error) {
-	st, lim, from := &c.Layout.p.States[state], c.Layout.lim, c.forms(k)
+// storeRows returns the launch that stores k in a state of node n, with the values in v, or if the state
+// has keys alone, with the rest of these. v is nil if the state has nothing else than k.
+func (c *Compiler) storeRows(n *plan.Node, state int, k fuse.Head, v *fuse.Head) (Launch, error) {
+	st, lim, from := &c.Layout.p.States[state], c.Layout.lim, c.forms(k.In)
 	a := storeArgs{
 		k: from.F32, kStride: from.Stride, layer: int32(max(n.Layer, 0)), pool: c.anyPool(state), table: c.pageTable(state),
 		sequence: c.Step.sequence, overflow: c.Step.overflow, count: c.Step.counts + countTokens,
 	}
+	if m := k.Norm; m != nil {
+		a.norm, a.eps = c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
+	}
 	if st.ValueDim == 0 {
 		a.latent = from.Cols / int32(st.KVHeads)
 	}
-	read := c.read(k, inFloats)
-	if len(v) > 0 {
-		more := c.forms(v[0])
-		a.v, a.vStride, read = more.F32, more.Stride, read+c.read(v[0], inFloats)
+	read := c.read(k.In, inFloats)
+	if v != nil {
+		more := c.forms(v.In)
+		a.v, a.vStride, a.by, read = more.F32, more.Stride, c.rotation(v.Rope), read+c.read(v.In, inFloats)
 	}
 	family := "anyattention_" + cacheNames[st.Format(lim.Cache)]
 	units, moved := st.KVHeads*((st.HeadDim+31)/32+(st.ValueDim+31)/32), read+st.RowBytes(lim.Cache)

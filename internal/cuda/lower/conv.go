@@ -22,21 +22,37 @@ type convArgs struct {
 	_                       int32
 }
 
+// maxConvs is the largest number of convolutions of a stage.
+const maxConvs = 3
+
+type convsArgs struct{ of [maxConvs]convArgs }
+
 func (conv) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
-	n := s.Node()
-	x, out := c.forms(n.In[0]), c.forms(s.Out())
-	a := convArgs{
-		x: x.F32, xStride: x.Stride, cols: x.Cols, w: c.weight(n.Weight), bias: c.weight(n.Bias), width: int32(n.Weight.Cols()),
-		state: c.Slots(n.State), sequence: c.Step.sequence, starts: c.Step.starts, count: c.count(n.Out), out: out,
+	var all convsArgs
+	stride, weights, row, states := int32(0), 0, 0, 0
+	for i, n := range s.Nodes {
+		x, out := c.forms(n.In[0]), c.forms(s.Product(i))
+		a := &all.of[i]
+		*a = convArgs{
+			x: x.F32, xStride: x.Stride, cols: x.Cols, w: c.weight(n.Weight), bias: c.weight(n.Bias), width: int32(n.Weight.Cols()),
+			state: c.Slots(n.State), sequence: c.Step.sequence, starts: c.Step.starts, count: c.count(n.Out), out: out,
+		}
+		if m := s.Maps[i]; m != nil {
+			a.mapped, a.function = 1, functionOf(m)
+		}
+		stride = max(stride, out.Stride)
+		weights += c.weightBytes(n.Weight) + c.weightBytes(n.Bias)
+		row += c.read(n.In[0], inFloats) + c.written(s.Product(i))
+		states += 2 * 4 * c.Layout.p.States[n.State].Size
 	}
-	for _, m := range s.Then { // a map
-		a.mapped, a.function = 1, functionOf(m)
-	}
-	ls, err := c.one("conv", "conv", plan.Tokens, device.Arguments(&a), 256, elementGrid(plan.Tokens, out.Stride))
+	columns := elementGrid(plan.Tokens, stride)
+	ls, err := c.one("conv", "conv", plan.Tokens, device.Arguments(&all), 256, func(sh *Shape) driver.Dim3 {
+		grid := columns(sh)
+		grid.Z = len(s.Nodes)
+		return grid
+	})
 	if err == nil {
-		weights, row := c.weightBytes(n.Weight)+c.weightBytes(n.Bias), c.read(n.In[0], inFloats)+c.written(s.Out())
-		state := 2 * 4 * c.Layout.p.States[n.State].Size
-		ls[0].Moves = func(b *plan.Batch) int { return weights + len(b.Tokens)*row + b.Seqs()*state }
+		ls[0].Moves = func(b *plan.Batch) int { return weights + len(b.Tokens)*row + b.Seqs()*states }
 	}
 	return ls, err
 }

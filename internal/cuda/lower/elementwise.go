@@ -70,8 +70,6 @@ func applies(n, m *plan.Node, before int) bool {
 	switch n.Op {
 	case plan.GLU, plan.Map, plan.Add:
 		return before+1 < maxLinks
-	case plan.Conv:
-		return before == 0 && m.Op == plan.Map
 	case plan.RMSNorm, plan.LayerNorm:
 		return before == 0 && m.Op == plan.GLU && m.In[1] == n.Out && !late(m.Attr.(plan.GLUAttr))
 	}

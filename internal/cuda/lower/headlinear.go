@@ -44,6 +44,7 @@ type collectArgs struct {
 	yStride, xStride, in, made, kept, cols, heads, _ int32
 	slots, count                                     driver.DevicePtr
 	out                                              device.Forms
+	by                                               rotationArgs
 }
 
 func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
@@ -51,7 +52,7 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	a, r := n.Attr.(plan.HeadLinearAttr), c.scratch(n)
 	m := &mixture{Compiler: c, attr: o.mixtureOf(n), rows: c.rows(n.Out)}
 	m.e = expertRoom{chosen: r[0], slots: r[1], tokens: r[2], active: r[3], parts: r[4], sizes: r[5], out: r[6]}
-	heads, x, out := len(a.Weight), c.forms(n.In[0]), c.forms(n.Out)
+	heads, x, out := len(a.Weight), c.forms(s.Q.In), c.forms(n.Out)
 	spread, err := c.launch("expertforms", "spread", m.rows, device.Arguments(&spreadArgs{
 		chosen: m.e.chosen, slots: m.e.slots, tokens: m.e.tokens, active: m.e.active, sizes: m.e.sizes, used: int32(heads), count: c.count(n.Out),
 	}), 256, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: (sh.Size(m.rows)*heads + 255) / 256} })
@@ -78,7 +79,7 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	collect, err := c.launch("expertforms", "collect", m.rows, device.Arguments(&collectArgs{
 		y: r[7], x: x.F32, yStride: made, xStride: x.Stride, in: int32(a.In()), made: int32(a.Out()), kept: int32(a.Kept), cols: out.Cols, heads: int32(heads),
-		slots: m.e.slots, count: c.count(n.Out), out: out,
+		slots: m.e.slots, count: c.count(n.Out), out: out, by: c.rotation(s.Q.Rope),
 	}), 256, elementGrid(m.rows, out.Stride))
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	written := c.written(n.Out)
 	collect.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * (heads*4*(a.Out()+a.Kept) + written) }
 	all := append(append([]Launch{spread, group, deal}, product...), collect)
-	if one, ok, err := o.one(m, n, w); err != nil || ok {
+	if one, ok, err := o.one(m, s, w); err != nil || ok {
 		single := func(sh *Shape) bool { return sh.Size(m.rows) == 1 }
 		for i := range all {
 			all[i] = all[i].unless(single)
@@ -102,19 +103,21 @@ type headArgs struct {
 	divided                         float32
 	x, count                        driver.DevicePtr
 	out                             device.Forms
+	by                              rotationArgs
 }
 
 // one returns the launch for a single row, if there is a kernel for it.
-func (headLinear) one(m *mixture, n *plan.Node, w expertProductArgs) (l Launch, ok bool, err error) {
-	a, t := n.Attr.(plan.HeadLinearAttr), m.Weights.Matrices[n.Attr.(plan.HeadLinearAttr).Weight[0]]
+func (headLinear) one(m *mixture, s *fuse.Stage, w expertProductArgs) (l Launch, ok bool, err error) {
+	n, a := s.Node(), s.Node().Attr.(plan.HeadLinearAttr)
+	t := m.Weights.Matrices[a.Weight[0]]
 	form := arithmetic(a.Weight[0], m.Layout.lim)
 	if form == inFloats || a.Out()%weights.TileRows != 0 || a.Kept%weights.TileRows != 0 || a.In()%4 != 0 {
 		return Launch{}, false, nil
 	}
-	x, out := m.forms(n.In[0]), m.forms(n.Out)
+	x, out := m.forms(s.Q.In), m.forms(n.Out)
 	args := headArgs{
 		p: w, rows: int32(a.Out()), units: int32(t.RowTiles), colTiles: int32(t.ColTiles), in: int32(a.In()), kept: int32(a.Kept),
-		divided: divided(device.Forms{By: half(0)}, form), x: x.F32, count: m.count(n.Out), out: out,
+		divided: divided(device.Forms{By: half(0)}, form), x: x.F32, count: m.count(n.Out), out: out, by: m.rotation(s.Q.Rope),
 	}
 	variant := expertVariants[0]
 	blocks, heads := m.blocksOf(t.RowTiles, len(a.Weight), 1), len(a.Weight)

@@ -30,6 +30,9 @@ func Rules(lim *plan.Limits) fuse.Rules {
 		Most: MaxProducts,
 		Gate: func(gate, glu *plan.Node) bool { return !floats(gate) && !late(glu.Attr.(plan.GLUAttr)) },
 		Map: func(n, m *plan.Node, products int) bool {
+			if n.Op == plan.Conv {
+				return true
+			}
 			a := m.Attr.(plan.MapAttr)
 			return products == 1 && (a.Func == plan.Scale || a.Func == plan.Activate && !floats(n) && whole(n))
 		},
@@ -42,7 +45,12 @@ func Rules(lim *plan.Limits) fuse.Rules {
 		},
 		Then:  applies,
 		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
-		Pick:  true,
+		Beside: func(n, m *plan.Node, others int) bool {
+			return n.Op == plan.Conv && n.Layer == m.Layer && others < maxConvs
+		},
+		Latent: true,
+		Turn:   true,
+		Pick:   true,
 	}
 }
 

@@ -111,8 +111,7 @@ func (rope) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	in, out := c.forms(n.In[0]), c.forms(n.Out)
 	r := n.Attr.(plan.RopeAttr)
 	if anyRotation(n) {
-		a := rotateArgs{x: in.F32, stride: in.Stride, headDim: int32(r.HeadDim), first: int32(r.First), cols: in.Cols, count: c.count(n.Out), out: out}
-		a.angles, a.dims, a.interleaved = c.turned(n)
+		a := rotateArgs{x: in.F32, by: c.rotation(n), stride: in.Stride, headDim: int32(r.HeadDim), first: int32(r.First), cols: in.Cols, count: c.count(n.Out), out: out}
 		return c.one("rowwise", "rotate", plan.Tokens, device.Arguments(&a), 256, elementGrid(plan.Tokens, out.Stride))
 	}
 	a := turnArgs{q: in.F32, qStride: in.Stride, heads: in.Cols / int32(r.HeadDim), headDim: int32(r.HeadDim), qOut: out.F32, qOutStride: out.Stride}
@@ -121,9 +120,22 @@ func (rope) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return []Launch{l}, err
 }
 
+// rotationArgs is a rotation of part of a row; see kernels/rotation.cuh.
+type rotationArgs struct {
+	angles            driver.DevicePtr
+	dims, interleaved int32
+}
+
+// rotation returns what n, a rope or nil, does to the numbers that it rotates.
+func (c *Compiler) rotation(n *plan.Node) (r rotationArgs) {
+	r.angles, r.dims, r.interleaved = c.turned(n)
+	return r
+}
+
 type rotateArgs struct {
-	x, angles                                       driver.DevicePtr
-	stride, headDim, first, dims, interleaved, cols int32
-	count                                           driver.DevicePtr
-	out                                             device.Forms
+	x                            driver.DevicePtr
+	by                           rotationArgs
+	stride, headDim, first, cols int32
+	count                        driver.DevicePtr
+	out                          device.Forms
 }

@@ -58,7 +58,7 @@ func (selection) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	attr, q, w, out := n.Attr.(plan.SelectAttr), c.forms(n.In[0]), c.forms(n.In[2]), c.forms(n.Out)
 	every, lim := max(1, attr.Every), c.Layout.lim
-	store, err := c.storeRows(n, n.State, n.In[1], nil)
+	store, err := c.storeRows(n, n.State, fuse.Head{In: n.In[1]}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,11 @@ type store struct{ ordinary }
 
 func (store) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
-	l, err := c.storeRows(n, n.State, n.In[0], n.In[1:])
+	var v *fuse.Head
+	if len(n.In) > 1 {
+		v = &fuse.Head{In: n.In[1]}
+	}
+	l, err := c.storeRows(n, n.State, fuse.Head{In: n.In[0]}, v)
 	return []Launch{l}, err
 }
 

@@ -65,6 +65,67 @@ func conv(t *testing.T, b plan.Backend) {
 	}
 }
 
+// convs convolves several values of a layer, which a backend may do together, with and without maps of
+// the results.
+func convs(t *testing.T, b plan.Backend) {
+	rng := newRand(17)
+	const in = 64
+	table := Weight(rng, "table", tensor.F32, 1, 41, in)
+	cases := []struct {
+		width, taps int
+		mapped      bool
+	}{{64, 4, true}, {33, 4, false}, {300, 3, true}, {32, 2, true}, {5, 4, true}}
+	var ins, ws []*tensor.Tensor
+	for i, c := range cases {
+		ins = append(ins, Weight(rng, fmt.Sprint("in", i), tensor.F32, 0.125, c.width, in))
+		ws = append(ws, Weight(rng, fmt.Sprint("w", i), tensor.F32, 1, c.width, c.taps))
+	}
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+		var all []plan.Value
+		for i := range cases {
+			all = append(all, b.Linear(x, ins[i], nil))
+		}
+		for i, c := range cases {
+			all[i] = b.Conv(all[i], ws[i], nil, b.State(plan.State{Name: fmt.Sprint("tail", i), Kind: plan.PerSequence, Size: (c.taps - 1) * c.width}))
+			if c.mapped {
+				all[i] = b.Activate(all[i], plan.SiLU)
+			}
+		}
+		y := all[0]
+		for _, v := range all[1:] {
+			y = b.Concat(y, v)
+		}
+		return y
+	})
+	r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
+	lists := [][]int32{ids(rng, 40, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
+	for _, chunks := range [][]int{{40, 1, 33}, {1, 1, 7}} {
+		var seqs []*Seq
+		for i, list := range lists {
+			seqs = append(seqs, r.Add(list, chunks[i]))
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range seqs {
+			x := rowsOf(matrix(table), s.IDs)
+			want := make([][]float64, len(x))
+			for k, c := range cases {
+				for row, y := range convolved(product(x, matrix(ins[k]), nil), matrix(ws[k]), nil) {
+					for _, v := range y {
+						if c.mapped {
+							v = activated[plan.SiLU](v)
+						}
+						want[row] = append(want[row], v)
+					}
+				}
+			}
+			near(t, fmt.Sprintf("sequence %d in steps of %v", i, chunks), s.Logits, want, 1e-5, 0)
+			r.Drop(s)
+		}
+	}
+}
+
 // RecurrentModel returns a small decoder of 97 tokens that has both states per sequence and pages
 // of tokens: gated short convolutions as in LFM2, attention, and attention with a window. change is
 // as for [Model].

@@ -99,6 +99,62 @@ func latent(t *testing.T, b plan.Backend) {
 	}
 }
 
+// latentRows checks that latent attention whose rows are normalized and rotated, and whose queries are
+// rotated and multiplied by head, has the same bits whether a backend does all that as it stores and
+// multiplies, or apart, because others read the values too.
+func latentRows(t *testing.T, b plan.Backend) {
+	const heads, plain, in = 3, 32, 64
+	for _, c := range []struct {
+		rank, turned int
+		interleaved  bool
+		scaled       bool // the row is scaled after its norm, which then stays by itself
+	}{{160, 32, true, false}, {512, 64, false, false}, {144, 16, false, true}, {96, 32, true, false}} {
+		for _, cache := range Caches {
+			if (c.rank+c.turned)%plan.HeadUnit(cache) != 0 {
+				continue
+			}
+			rng := newRand(uint64(c.rank))
+			weights := func(name string, rows, cols int) *tensor.Tensor {
+				return Weight(rng, name, tensor.F32, 1/math.Sqrt(float64(cols)), rows, cols)
+			}
+			table, norm := Weight(rng, "table", tensor.F32, 1, 101, in), vector(rng, "norm", 1, 0.3, c.rank)
+			wq, wc, wr := weights("q", heads*(plain+c.turned), in), weights("c", c.rank, in), weights("r", c.turned, in)
+			var keys []*tensor.Tensor
+			for h := range heads {
+				keys = append(keys, Weight(rng, fmt.Sprint("keys", h), tensor.Q8_0, 0.2, c.rank, plain))
+			}
+			rope := plan.RopeAttr{HeadDim: plain + c.turned, First: plain, Dims: c.turned, Freqs: powers(100, c.turned), Scale: 1.1, Interleaved: c.interleaved}
+			attend := func(apart bool) *plan.Program {
+				return single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+					a := plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: c.rank + c.turned, ValueDim: c.rank, Scale: 0.2}
+					st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: a.HeadDim})
+					row := b.RMSNorm(b.Linear(x, wc, nil), norm, 1e-5)
+					if c.scaled {
+						row = b.Scale(row, 1.5)
+					}
+					own := rope
+					own.HeadDim, own.First = c.turned, 0
+					rest, queries := b.Rope(b.Linear(x, wr, nil), own), b.Rope(b.Linear(x, wq, nil), rope)
+					y := b.LatentAttention(b.HeadLinear(queries, keys), row, rest, nil, st, a)
+					if apart {
+						y = b.Concat(y, b.Concat(row, b.Concat(rest, queries)))
+					}
+					return y
+				})
+			}
+			for _, tokens := range []int{1, 5, 70} {
+				list := ids(rng, tokens, 101)
+				base := plan.Limits{Cache: cache, Activations: b.Rounds()}
+				want := outputsWith(t, b, attend(true), list, base, 32, 0)
+				for i := range want {
+					want[i] = want[i][:heads*c.rank]
+				}
+				same(t, fmt.Sprintf("%+v, %d tokens, %v cache", c, tokens, cache), outputsWith(t, b, attend(false), list, base, 32, 0), want)
+			}
+		}
+	}
+}
+
 // latentBits checks that attention to latent rows has the same bits in steps of many tokens and of
 // few, beside other sequences and alone.
 func latentBits(t *testing.T, b plan.Backend) {
