@@ -30,7 +30,7 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	}
 	r := lower.NewRoom(p, &lim, l.Bytes)
 	c := &lower.Compiler{
-		Layout: l, Weights: b.planWeights(p, &lim), Pools: pools, Room: r, Table: b.tuning.Table(), Hopper: b.Hopper(), Early: b.Early(), Multiprocessors: b.Info.Multiprocessors, Clusters: b.Clusters, Step: r.Addresses(0, make([]driver.DevicePtr, len(p.Groups))), Peers: &lower.Peers{BoxPackets: lower.BoxPackets, Team: lower.Team},
+		Layout: l, Weights: b.planWeights(p, &lim), Pools: pools, Room: r, Table: b.tuning.Table(), Hopper: b.Hopper(), Early: b.Early(), Carves: b.Carves(), Multiprocessors: b.Info.Multiprocessors, Clusters: b.Clusters, Step: r.Addresses(0, make([]driver.DevicePtr, len(p.Groups))), Peers: &lower.Peers{BoxPackets: lower.BoxPackets, Team: lower.Team},
 		Kernel: func(string, string) (*driver.Function, error) { return nil, nil },
 	}
 	before, stages, err := c.Compile()

@@ -227,7 +227,7 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 
 func (e *executable) compiler() *lower.Compiler {
 	return &lower.Compiler{
-		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Prefixes: &e.prefixes, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(), Peers: e.b.peers(),
+		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Prefixes: &e.prefixes, Room: e.room, Kernel: e.b.Function, Table: e.b.tuning.Table(), Hopper: e.b.Hopper(), Early: e.b.Early(), Carves: e.b.Carves(), Peers: e.b.peers(),
 		ExpertImages: e.reachExperts(),
 		WeightsAt:    e.weightsAt, ScratchAt: e.scratchAt, Multiprocessors: e.b.Info.Multiprocessors, Clusters: e.b.Clusters, SharedPerBlock: e.b.Info.SharedPerBlock, Shared: e.b.Shared, Step: e.room.Addresses(e.scratchAt, e.pages),
 	}

@@ -12,6 +12,9 @@ func (d Dim3) words() (x, y, z uint32) {
 	return uint32(d.X), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))
 }
 
+// Size returns the product of the counts.
+func (d Dim3) Size() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
+
 func (d Dim3) String() string {
 	x, y, z := d.words()
 	return fmt.Sprintf("%dx%dx%d", int32(x), y, z)
@@ -22,6 +25,11 @@ type LaunchConfig struct {
 	Grid   Dim3 // blocks
 	Block  Dim3 // threads of a block
 	Shared int  // bytes of shared memory in addition to the kernel's declared shared memory
+
+	// Carveout is the percentage of a multiprocessor's memory for shared memory and the L1 cache that
+	// should be shared memory; the driver takes the nearest division that has room for a block. 0 leaves
+	// the choice to the driver. It needs a driver for CUDA 13.0 or later.
+	Carveout int
 
 	// Cluster is the number of blocks in a cluster, on capability 9.0 and later. An X of 0 means no
 	// clusters.
@@ -42,7 +50,7 @@ type launchSpace struct {
 		attributes  uintptr
 		count       uint32
 	}
-	attributes [2]launchAttribute
+	attributes [3]launchAttribute
 }
 
 // launchAttribute is a CUlaunchAttribute.
@@ -54,6 +62,7 @@ type launchAttribute struct {
 const (
 	launchClusterDimension          = 4
 	launchProgrammaticSerialization = 6
+	launchCarveout                  = 14
 )
 
 // launchConfig returns the address of a CUlaunchConfig, which the next call of launchConfig changes.
@@ -67,6 +76,10 @@ func (c *Context) launchConfig(config *LaunchConfig, programmatic bool, stream u
 	}
 	if programmatic {
 		l.attributes[n] = launchAttribute{id: launchProgrammaticSerialization, value: [8]uint64{1}}
+		n++
+	}
+	if config.Carveout != 0 {
+		l.attributes[n] = launchAttribute{id: launchCarveout, value: [8]uint64{uint64(uint32(config.Carveout))}}
 		n++
 	}
 	gx, gy, gz := config.Grid.words()
@@ -110,7 +123,7 @@ func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
 	s.waits = false
 	fn := fnLaunchKernel
 	var code Code
-	if config.Cluster.X == 0 && !programmatic {
+	if config.Cluster.X == 0 && config.Carveout == 0 && !programmatic {
 		code = c.call(fn, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(bx), uintptr(by), uintptr(bz), uintptr(config.Shared), s.handle, 0, extra)
 	} else {
 		fn = fnLaunchKernelEx

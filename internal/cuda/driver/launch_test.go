@@ -176,6 +176,14 @@ func TestLaunch(t *testing.T) {
 				drivertest.Launch{Kernel: "first", Grid: driver.Dim3{X: 9, Y: 1, Z: 1}, Block: one, Shared: 9, Programmatic: true, Params: params},
 			},
 			{
+				r.first, driver.LaunchConfig{Grid: one, Block: one, Carveout: 29},
+				drivertest.Launch{Kernel: "first", Grid: one, Block: one, Carveout: 29, Params: params},
+			},
+			{
+				r.first, driver.LaunchConfig{Grid: one, Block: one, Cluster: driver.Dim3{X: 2}, Carveout: 100, Programmatic: true},
+				drivertest.Launch{Kernel: "first", Grid: one, Block: one, Cluster: driver.Dim3{X: 2, Y: 1, Z: 1}, Carveout: 100, Programmatic: true, Params: params},
+			},
+			{
 				r.first, driver.LaunchConfig{Grid: one, Block: one, Cluster: driver.Dim3{X: 1, Y: 1, Z: 8}, Programmatic: true},
 				drivertest.Launch{Kernel: "first", Grid: one, Block: one, Cluster: driver.Dim3{X: 1, Y: 1, Z: 8}, Programmatic: true, Params: params},
 			},

@@ -61,9 +61,10 @@ func (m *Module) Unload() error { return destroy(m.c, fnModuleUnload, &m.handle)
 
 // A Function is a kernel of a module, valid while the module is loaded.
 type Function struct {
-	c      *Context
-	name   string
-	handle uintptr
+	c          *Context
+	name       string
+	handle     uintptr
+	attributes *FunctionAttributes // nil until they are known
 }
 
 // Function returns a kernel by its name in the PTX: the mangled C++ name unless the kernel is
@@ -80,12 +81,12 @@ func (m *Module) Function(name string) (*Function, error) {
 	if code := c.call(fnModuleGetFunction, at(&c.out.handle), m.handle, c.hold(unsafe.Pointer(&text[0]))); code != Success {
 		return nil, c.failed(fnModuleGetFunction, code, fmt.Sprintf("kernel %q", name))
 	}
-	return &Function{c, name, c.out.handle}, nil
+	return &Function{c: c, name: name, handle: c.out.handle}, nil
 }
 
 // In returns the kernel for use in another context of the same device. It is valid while its module
 // is loaded; the module must be unloaded in its own context.
-func (f *Function) In(c *Context) *Function { return &Function{c, f.name, f.handle} }
+func (f *Function) In(c *Context) *Function { return &Function{c: c, name: f.name, handle: f.handle} }
 
 // Name returns the kernel's name.
 func (f *Function) Name() string { return f.name }
@@ -109,6 +110,9 @@ const (
 
 // Attributes returns the resources that the kernel needs.
 func (f *Function) Attributes() (FunctionAttributes, error) {
+	if f.attributes != nil {
+		return *f.attributes, nil
+	}
 	var a FunctionAttributes
 	for _, want := range []struct {
 		attribute uintptr
@@ -124,6 +128,7 @@ func (f *Function) Attributes() (FunctionAttributes, error) {
 		}
 		*want.value = int(f.c.out.i)
 	}
+	f.attributes = &a
 	return a, nil
 }
 

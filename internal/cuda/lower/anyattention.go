@@ -195,7 +195,7 @@ func (c *Compiler) attendAny(s *fuse.Stage) ([]Launch, error) {
 			if segments := anySegments(&attr, sh); sh.Tokens*segments <= anyPartials {
 				a.split, a.maxSegments, grid.X = 1, int32(segments), segments
 			}
-			return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
+			return c.queue(f, st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}}, device.Arguments(&a))
 		},
 	}), nil
 }

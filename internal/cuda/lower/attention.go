@@ -322,7 +322,7 @@ func (c *Compiler) attendTiles(by attentionBy, a *attentionArgs) (Launch, error)
 				grid.Z = sh.segments
 			}
 		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(a))
+		return c.queue(f, st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: threads}, Shared: shared}, device.Arguments(a))
 	}}, nil
 }
 
@@ -382,7 +382,7 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 			}
 		}
 		args.attention.split, args.attention.together, args.attention.tokens, args.attention.maxSegments = 1, int32(d.together), int32(d.tokens), int32(d.parts)
-		return functions[d.index(sh, len(functions))].Launch(st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(args))
+		return c.queue(functions[d.index(sh, len(functions))], st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}}, device.Arguments(args))
 	}}, nil
 }
 
@@ -500,7 +500,7 @@ func (c *Compiler) decodeFloats(by attentionBy, a *decodeArgs) (Launch, error) {
 		begin: func(st *driver.Stream, sh *Shape) error {
 			i, grid := which(sh)
 			a.attention.split, a.attention.maxSegments = 1, int32(grid.X)
-			return functions[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
+			return c.queue(functions[i], st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}}, device.Arguments(a))
 		},
 	}, nil
 }

@@ -23,6 +23,7 @@ type Compiler struct {
 	Table    Table  // measured choices of kernels; may be nil
 	Hopper   bool   // the kernels are those for capability 9.0
 	Early    bool   // kernels may begin before the previous ones have ended
+	Carves   bool   // launches ask for a share of shared memory
 	Peers    *Peers // nil if the program is no part of one that is divided
 
 	WeightsAt, ScratchAt driver.DevicePtr
@@ -89,9 +90,22 @@ func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.
 	}
 	return Launch{Name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *Shape) error {
 		blocks, cluster := grid(sh)
-		config := driver.LaunchConfig{Grid: blocks, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early, Cluster: cluster}
-		return f.Launch(s, config, a)
+		config := driver.LaunchConfig{Grid: blocks, Block: driver.Dim3{X: threads}, Shared: shared, Cluster: cluster}
+		return c.queue(f, s, config, a)
 	}}, nil
+}
+
+// queue queues a launch of f, which may begin before the one before it has ended.
+func (c *Compiler) queue(f *driver.Function, s *driver.Stream, config driver.LaunchConfig, a *driver.Args) error {
+	config.Programmatic = c.Early
+	if c.Carves {
+		needs, err := f.Attributes()
+		if err != nil {
+			return err
+		}
+		config.Carveout = carveout(&config, needs, c.Multiprocessors)
+	}
+	return f.Launch(s, config, a)
 }
 
 // sharedKernel returns a kernel and allows launches with the given shared memory, in bytes.

@@ -144,7 +144,7 @@ func (c *Compiler) attendLatent(s *fuse.Stage, a anyAttentionArgs) ([]Launch, er
 			if a.split, a.maxSegments = 0, int32(parts); parts > 1 {
 				a.split = 1
 			}
-			return f.Launch(st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(&a))
+			return c.queue(f, st, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared}, device.Arguments(&a))
 		}}
 	}
 	sharedParts := func(sh *Shape) driver.Dim3 {

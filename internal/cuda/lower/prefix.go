@@ -198,6 +198,6 @@ func (c *Compiler) prefix(by attentionBy, a attentionArgs) (Launch, error) {
 			grid.Z = sh.prefix
 		}
 		args.attention.maxSegments, args.attention.together = int32(d.parts), int32(d.together)
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: tileThreads}, Shared: shared, Programmatic: c.Early}, device.Arguments(args))
+		return c.queue(f, st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: tileThreads}, Shared: shared}, device.Arguments(args))
 	}}, nil
 }

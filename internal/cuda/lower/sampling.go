@@ -96,11 +96,11 @@ func (c *Compiler) Sampling(head, adjusted bool) ([]Launch, error) {
 		return nil, err
 	}
 	choose := Launch{Name: "sample " + chooses, rows: plan.Rows, begin: func(s *driver.Stream, sh *Shape) error {
-		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.Rows}, Block: driver.Dim3{X: 1024}, Programmatic: c.Early}
+		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.Rows}, Block: driver.Dim3{X: 1024}}
 		if c.Hopper {
 			config.Grid.X, config.Cluster = samplingCluster, driver.Dim3{X: samplingCluster}
 		}
-		return f.Launch(s, config, args)
+		return c.queue(f, s, config, args)
 	}}
 	launches := []Launch{survey, choose}
 	for i := range launches {

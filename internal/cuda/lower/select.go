@@ -90,11 +90,11 @@ func (selection) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 				a.first, b.first = int32(first), int32(first)
 				if seen > attr.Top {
 					grid := driver.Dim3{X: (seen + 255) / 256, Y: tokens}
-					if err := score.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a)); err != nil {
+					if err := c.queue(score, st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}}, device.Arguments(&a)); err != nil {
 						return err
 					}
 				}
-				if err := choose.Launch(st, driver.LaunchConfig{Grid: driver.Dim3{X: tokens}, Block: driver.Dim3{X: 512}, Programmatic: c.Early}, device.Arguments(&b)); err != nil {
+				if err := c.queue(choose, st, driver.LaunchConfig{Grid: driver.Dim3{X: tokens}, Block: driver.Dim3{X: 512}}, device.Arguments(&b)); err != nil {
 					return err
 				}
 			}

@@ -97,7 +97,7 @@ func (b *bench) Begin(ctx context.Context, p lower.Product, most int) (err error
 		}
 		for i := range copies {
 			of := lower.Compiler{
-				Layout: layout, Weights: placed, Room: room, Kernel: b.g.Function, Table: b.table, Hopper: b.g.Hopper(), Early: b.g.Early(),
+				Layout: layout, Weights: placed, Room: room, Kernel: b.g.Function, Table: b.table, Hopper: b.g.Hopper(), Early: b.g.Early(), Carves: b.g.Carves(),
 				WeightsAt: b.weights + driver.DevicePtr(i*apart), ScratchAt: b.scratch, Step: room.Addresses(b.scratch, nil),
 				Multiprocessors: b.g.Info.Multiprocessors, Clusters: b.g.Clusters, SharedPerBlock: b.g.Info.SharedPerBlock, Shared: b.g.Shared,
 			}

@@ -49,6 +49,7 @@ type Launch struct {
 	Shared       int
 	Cluster      driver.Dim3
 	Programmatic bool
+	Carveout     int
 	Params       []byte // nil if the kernel has no parameters
 	Graph        bool   // launched as part of a graph
 	Device       int

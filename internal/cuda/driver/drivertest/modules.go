@@ -136,6 +136,10 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 			l.Cluster = dim3([3]uint32(a.value[:3]))
 		case 6:
 			l.Programmatic = a.value[0] == 1
+		case 14:
+			if l.Carveout = int(a.value[0]); l.Carveout > 100 {
+				return driver.InvalidValue
+			}
 		default:
 			return driver.InvalidValue
 		}
