@@ -105,6 +105,26 @@ func TestJoin(t *testing.T) {
 		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 2, HeadDim: 32, ValueDim: 32})
 		return b.Attention(q, k, v, nil, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
 	}
+	convolve := func(b *plan.Builder, x plan.Value) plan.Value {
+		const taps = 4
+		s := b.State(plan.State{Name: fmt.Sprint("tail", x), Kind: plan.PerSequence, Size: (taps - 1) * width})
+		return b.Conv(x, plantest.Weight(rng, "taps", tensor.F32, 1, width, taps), nil, s)
+	}
+	// latent returns latent attention to rows of so many columns, and the normalized rows. Other
+	// columns of queries and keys are rotated.
+	latent := func(b *plan.Builder, x plan.Value, rank int) (y, rows plan.Value) {
+		const heads, plain, turned = 2, 32, 32
+		q, c, r := b.Linear(x, matrix(tensor.Q8_0, heads*(plain+turned)), nil), b.Linear(x, matrix(tensor.Q8_0, rank), nil), b.Linear(x, matrix(tensor.Q8_0, turned), nil)
+		rows, r = b.RMSNorm(c, vector(rank), 1e-5), turn(b, r, turned)
+		q = b.Rope(q, plan.RopeAttr{HeadDim: plain + turned, First: plain, Dims: turned, Freqs: make([]float64, turned/2), Scale: 1})
+		var keys []*tensor.Tensor
+		for range heads {
+			keys = append(keys, plantest.Weight(rng, "keys", tensor.Q8_0, 1, rank, plain))
+		}
+		s := b.State(plan.State{Name: "rows", Kind: plan.PerToken, KVHeads: 1, HeadDim: rank + turned})
+		y = b.LatentAttention(b.HeadLinear(q, keys), rows, r, nil, s, plan.AttentionAttr{Heads: heads, KVHeads: 1, HeadDim: rank + turned, ValueDim: rank, Scale: 1})
+		return b.Linear(y, plantest.Weight(rng, "out", tensor.Q8_0, 1, width, heads*rank), nil), rows
+	}
 	// one returns a mixture of a single expert.
 	one := func(w func() *tensor.Tensor) plan.ExpertsAttr {
 		list := func() []*tensor.Tensor { return []*tensor.Tensor{w()} }
@@ -377,6 +397,50 @@ func TestJoin(t *testing.T) {
 				return b.Add(x, y)
 			},
 			want: []string{"%1 conv", "%2 add"},
+		},
+		{
+			name: "convolutions, of which one reads another",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := convolve(b, x)
+				first := b.Activate(y, plan.SiLU)
+				second, third := convolve(b, b.Linear(x, w(), nil)), convolve(b, b.Linear(x, w(), nil))
+				after := convolve(b, first)
+				return b.Add(b.Add(first, second), b.Add(third, after))
+			},
+			want: []string{"%1 conv, %2 map", "%3 linear, %5 linear", "%4 conv, %6 conv, %7 conv", "%8 add", "%9 add, %10 add"},
+		},
+		{
+			name: "more convolutions than a launch takes",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, z, u, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				y, z, u, v = b.Activate(convolve(b, y), plan.SiLU), convolve(b, z), b.Activate(convolve(b, u), plan.SiLU), convolve(b, v)
+				return b.Add(b.Add(y, z), b.Add(u, v))
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear, %4 linear", "%5 conv, %7 conv, %8 conv, %6 map, %9 map", "%10 conv", "%11 add", "%12 add, %13 add"},
+		},
+		{
+			name: "rows of latent attention",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, _ := latent(b, x, 160)
+				return y
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%6 rope, %7 headlinear", "%4 rmsnorm, %5 rope, %8 attention", "%9 linear"},
+		},
+		{
+			name: "short rows of latent attention",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, _ := latent(b, x, 128)
+				return y
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rmsnorm", "%6 rope, %7 headlinear", "%5 rope, %8 attention", "%9 linear"},
+		},
+		{
+			name: "rows of latent attention that others read",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, rows := latent(b, x, 160)
+				return b.Add(y, b.Linear(rows, plantest.Weight(rng, "other", tensor.Q8_0, 1, width, 160), nil))
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rmsnorm", "%6 rope, %7 headlinear", "%5 rope, %8 attention", "%9 linear", "%10 linear, %11 add"},
 		},
 		{
 			name: "a norm that is gated",

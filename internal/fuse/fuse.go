@@ -35,14 +35,16 @@ type Rules struct {
 	// that it writes.
 	Norm func(n, norm *plan.Node) bool
 
-	// Beside reports whether m, the same operation of another input, can be in the stage of n with so
-	// many others.
-	Beside func(n, m *plan.Node, others int) bool
+	// Beside reports whether m, the same operation as n, can be in the stage of n, which has so many
+	// nodes. Their inputs differ. It is asked about n alone, with 0 nodes, whether there are such stages.
+	Beside func(n, m *plan.Node, nodes int) bool
 
 	// Heads reports whether n, attention, can normalize and rotate queries and keys.
 	Heads func(n *plan.Node) bool
 
-	Latent bool // latent attention can normalize the row that it keeps of a token, and rotate the rest of the key
+	// Latent: latent attention can normalize the row that it keeps of a token, and rotate the rest of
+	// the key.
+	Latent bool
 	Turn   bool // products by head can rotate the columns that they keep
 
 	Pick bool // norms can pick the rows that they normalize
@@ -346,8 +348,8 @@ func Norms(p *plan.Program, stages []Stage, most int, can func(s *Stage, input i
 	return norms
 }
 
-// wholeRows reports whether n, a norm, normalizes rows as a whole, in the order of sums that long rows of
-// whole words of 4 columns have.
+// wholeRows reports whether n, a norm, normalizes whole rows, with the order of sums of long rows: those
+// of more than 128 columns, a multiple of 4.
 func wholeRows(p *plan.Program, n *plan.Node) bool {
 	cols := int(p.Shapes[n.Out][1])
 	return n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128

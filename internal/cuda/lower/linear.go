@@ -45,8 +45,8 @@ func Rules(lim *plan.Limits) fuse.Rules {
 		},
 		Then:  applies,
 		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
-		Beside: func(n, m *plan.Node, others int) bool {
-			return n.Op == plan.Conv && n.Layer == m.Layer && others < maxConvs
+		Beside: func(n, m *plan.Node, nodes int) bool {
+			return n.Op == plan.Conv && n.Layer == m.Layer && nodes < maxConvs
 		},
 		Latent: true,
 		Turn:   true,
