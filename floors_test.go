@@ -15,9 +15,9 @@ const module = "github.com/realizar/realizar"
 var floors = []string{
 	"internal/budget internal/bytesize internal/longtest internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext internal/server/page internal/server/promtext internal/settings internal/fetch internal/names internal/pull/hubtest internal/kvtransfer internal/zmtp internal/zmtp/zmtptest",
 	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/pool internal/server/fields/fieldstest internal/store",
-	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device internal/pull",
+	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/device internal/pull",
 	"internal/grammar/gbnf internal/grammar/lark internal/grammar/tags internal/turn internal/fuse internal/cuda/kernels/emulate internal/cuda/weights internal/synth internal/push",
-	"internal/cuda/lower",
+	"internal/cuda/lower internal/cuda/kernels/gen",
 	"internal/cuda/measure",
 	"demo internal/arch internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/mesh internal/modeltest internal/plan/plantest internal/synth/synthtest",
 	"internal/draft internal/backends internal/hub",
