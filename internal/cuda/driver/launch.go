@@ -26,9 +26,9 @@ type LaunchConfig struct {
 	Block  Dim3 // threads of a block
 	Shared int  // bytes of shared memory in addition to the kernel's declared shared memory
 
-	// Carveout is the percentage of a multiprocessor's memory for shared memory and the L1 cache that
-	// should be shared memory; the driver takes the nearest division that has room for a block. 0 leaves
-	// the choice to the driver. It needs a driver for CUDA 13.0 or later.
+	// Carveout is the size that the kernel prefers for a multiprocessor's shared memory, in percent of
+	// the largest. The L1 cache has the rest of the same memory. 0 leaves the choice to the driver.
+	// Other values need a driver for CUDA 13.0 or later.
 	Carveout int
 
 	// Cluster is the number of blocks in a cluster, on capability 9.0 and later. An X of 0 means no

@@ -86,15 +86,15 @@ struct StoreArgs {
   const s32 *sequence; // [T] sequence of each token
   s32 *overflow;       // [S] lowered to layer where the cache cannot hold a finite number
   const s32 *count;    // tokens of the step
-  // What becomes of a row of one head on its way to the key, if it is latent.
-  const float *norm; // [latent] weights of an RMS norm of k's part, or 0
-  Rotation by;       // of v's part
+  // A latent key of one head can have its part of k normalized and its part of v rotated.
+  const float *norm; // [latent] weights of the RMS norm, or 0: there is none
+  Rotation by;
   float eps;
   s32 pad;
 };
 
-// normOf returns the factor of an RMS norm of a row of cols columns, a multiple of 4, with one warp. It is
-// that of the kernel norm.
+// normOf returns the factor of an RMS norm of a row of cols columns, a multiple of 4, with one warp.
+// Its sums are in the order of the kernel norm.
 INLINE float normOf(const float *x, int cols, float eps, int lane) {
   alignas(16) float sums[normParts];
   UNROLL for (int part = 0; part < normParts; part++) {
