@@ -76,7 +76,7 @@ func (o linear) mixed(c *Compiler, parts []fuse.Stage) ([]Launch, error) {
 func (o linear) two(c *Compiler, parts []fuse.Stage) (Launch, error) {
 	format := func(i int) tensor.DType { return c.Weights.Matrices[parts[i].Node().Weight].Format }
 	if !slices.Contains(weights.Mixed, [2]tensor.DType{format(0), format(1)}) {
-		slices.Reverse(parts)
+		parts = []fuse.Stage{parts[1], parts[0]}
 	}
 	var a mixedArgs
 	var units, bytes [2]int
