@@ -22,7 +22,8 @@ type Rules struct {
 	Most int
 	// Gate reports whether the stage of gate, a product, can apply glu to it and another one.
 	Gate func(gate, glu *plan.Node) bool
-	// Map reports whether the stage of n, with that many products, can apply m to n's result.
+	// Map reports whether the stage of n, with that many products or operations beside, can apply m to
+	// n's result.
 	Map func(n, m *plan.Node, products int) bool
 	// Add reports whether the stage of n, with the map m unless it is nil, can add another value.
 	Add func(n, m *plan.Node) bool
@@ -35,9 +36,9 @@ type Rules struct {
 	// that it writes.
 	Norm func(n, norm *plan.Node) bool
 
-	// Beside reports whether m, the same operation as n, can be in the stage of n, which has so many
-	// nodes. Their inputs differ. It is asked about n alone, with 0 nodes, whether there are such stages.
-	Beside func(n, m *plan.Node, nodes int) bool
+	// Beside has the operations of which a stage can have several of a layer, whose inputs may differ,
+	// and how many.
+	Beside map[*plan.Op]int
 
 	// Heads reports whether n, attention, can normalize and rotate queries and keys.
 	Heads func(n *plan.Node) bool
@@ -109,7 +110,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 		switch {
 		case r.Product != nil && r.Product(n):
 			j.products(&s, i)
-		case r.Beside != nil && r.Beside(n, n, 0):
+		case r.Beside[n.Op] > 0:
 			j.beside(&s, i)
 		default:
 			j.addition(&s, i)
@@ -201,12 +202,11 @@ func (j *joiner) take(heads ...Head) {
 // beside adds to s, the stage of node i, the same operation of other inputs, and maps of the results.
 func (j *joiner) beside(s *Stage, i int) {
 	first := s.Nodes[0]
-	for k := i + 1; k < len(j.p.Nodes); k++ {
+	for k := i + 1; k < len(j.p.Nodes) && len(s.Nodes) < j.Beside[first.Op]; k++ {
 		m := &j.p.Nodes[k]
-		if m.Op != first.Op || j.taken[m] || !j.Beside(first, m, len(s.Nodes)) || slices.ContainsFunc(m.In, func(v plan.Value) bool { return !j.ready[v] }) {
-			continue
+		if m.Op == first.Op && m.Layer == first.Layer && !j.taken[m] && !slices.ContainsFunc(m.In, func(v plan.Value) bool { return !j.ready[v] }) {
+			s.Nodes, s.Maps = append(s.Nodes, m), append(s.Maps, nil)
 		}
-		s.Nodes, s.Maps = append(s.Nodes, m), append(s.Maps, nil)
 	}
 	j.maps(s, i)
 }

@@ -120,10 +120,11 @@ const Programmatic = driver.Version(12030)
 // Early reports whether kernels may begin before the previous ones have ended.
 func (g *GPU) Early() bool { return g.Hopper() && g.Version >= Programmatic }
 
-// Carveouts is the first driver version whose launches ask for shares of shared memory and L1 cache.
+// Carveouts is the first driver version whose launches ask for a share of shared memory. Whether
+// earlier ones can was not tried.
 const Carveouts = driver.Version(13000)
 
-// Carves reports whether launches ask for them. They are measured on Hopper.
+// Carves reports whether launches ask for a share of shared memory. It was measured on Hopper alone.
 func (g *GPU) Carves() bool { return g.Hopper() && g.Version >= Carveouts }
 
 // Hopper reports whether the kernels are compiled for capability 9.0.

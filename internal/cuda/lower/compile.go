@@ -95,7 +95,8 @@ func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.
 	}}, nil
 }
 
-// queue queues a launch of f, which may begin before the one before it has ended.
+// queue queues a launch of f, which may begin before the one before it has ended, and asks for its
+// share of shared memory.
 func (c *Compiler) queue(f *driver.Function, s *driver.Stream, config driver.LaunchConfig, a *driver.Args) error {
 	config.Programmatic = c.Early
 	if c.Carves {
@@ -154,6 +155,16 @@ func (l Launch) unless(idle func(sh *Shape) bool) Launch {
 		return name
 	}
 	return l
+}
+
+// singly returns launches of which one runs in steps with a single row, and all others in the rest.
+func singly(one Launch, others []Launch) []Launch {
+	single := func(sh *Shape) bool { return sh.Size(one.rows) == 1 }
+	all := []Launch{one.unless(func(sh *Shape) bool { return !single(sh) })}
+	for _, l := range others {
+		all = append(all, l.unless(single))
+	}
+	return all
 }
 
 func (c *Compiler) rows(v plan.Value) plan.Dim { return c.Layout.p.Shapes[v][0] }

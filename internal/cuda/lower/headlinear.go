@@ -87,14 +87,11 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	written := c.written(n.Out)
 	collect.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * (heads*4*(a.Out()+a.Kept) + written) }
 	all := append(append([]Launch{spread, group, deal}, product...), collect)
-	if one, ok, err := o.one(m, s, w); err != nil || ok {
-		single := func(sh *Shape) bool { return sh.Size(m.rows) == 1 }
-		for i := range all {
-			all[i] = all[i].unless(single)
-		}
-		return append(all, one.unless(func(sh *Shape) bool { return !single(sh) })), err
+	one, ok, err := o.one(m, s, w)
+	if err != nil || !ok {
+		return all, err
 	}
-	return all, nil
+	return singly(one, all), nil
 }
 
 type headArgs struct {

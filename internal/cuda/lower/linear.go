@@ -43,11 +43,9 @@ func Rules(lim *plan.Limits) fuse.Rules {
 			cols := norm.Attr.(plan.NormAttr).Group
 			return !whole(n) && cols == n.Weight.Rows() && cols > 128 && cols <= reducedCols
 		},
-		Then:  applies,
-		Heads: func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
-		Beside: func(n, m *plan.Node, nodes int) bool {
-			return n.Op == plan.Conv && n.Layer == m.Layer && nodes < maxConvs
-		},
+		Then:   applies,
+		Beside: map[*plan.Op]int{plan.Conv: maxConvs},
+		Heads:  func(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim <= maxHeadDim },
 		Latent: true,
 		Turn:   true,
 		Pick:   true,

@@ -46,30 +46,26 @@ type mixedArgs struct {
 // mixed returns the launches of products in several formats: those of each format, and if they are
 // two, one for both in their place for a single row of the input.
 func (o linear) mixed(c *Compiler, parts []fuse.Stage) ([]Launch, error) {
-	rows := c.rows(parts[0].Node().Out)
-	single := func(sh *Shape) bool { return sh.Size(rows) == 1 }
 	var all []Launch
-	if len(parts) == 2 {
-		one, err := o.two(c, parts)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one.unless(func(sh *Shape) bool { return !single(sh) }))
-	}
 	for i := range parts {
 		ls, err := o.launches(c, &parts[i])
 		if err != nil {
 			return nil, err
 		}
 		moves := c.moved(&parts[i])
-		for _, l := range ls {
-			if l.Moves = moves; len(parts) == 2 {
-				l = l.unless(single)
-			}
-			all = append(all, l)
+		for k := range ls {
+			ls[k].Moves = moves
 		}
+		all = append(all, ls...)
 	}
-	return all, nil
+	if len(parts) != 2 {
+		return all, nil
+	}
+	one, err := o.two(c, parts)
+	if err != nil {
+		return nil, err
+	}
+	return singly(one, all), nil
 }
 
 // two returns the launch of products in two formats with a single row of the input.

@@ -48,20 +48,9 @@ func conv(t *testing.T, b plan.Backend) {
 		})
 		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 		lists := [][]int32{ids(rng, 70, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
-		for _, chunks := range [][]int{{70, 1, 33}, {1, 1, 7}, {2, 1, 1}, {64, 1, 2}} {
-			var seqs []*Seq
-			for i, list := range lists {
-				seqs = append(seqs, r.Add(list, chunks[i]))
-			}
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			for i, s := range seqs {
-				what := fmt.Sprintf("%+v, sequence %d in steps of %v", c, i, chunks)
-				near(t, what, s.Logits, convolved(rowsOf(matrix(table), s.IDs), matrix(w), biases), 1e-5, 0)
-				r.Drop(s)
-			}
-		}
+		inSteps(t, r, fmt.Sprintf("%+v", c), lists, [][]int{{70, 1, 33}, {1, 1, 7}, {2, 1, 1}, {64, 1, 2}}, 1e-5, 0, func(list []int32) [][]float64 {
+			return convolved(rowsOf(matrix(table), list), matrix(w), biases)
+		})
 	}
 }
 
@@ -99,31 +88,21 @@ func convs(t *testing.T, b plan.Backend) {
 	})
 	r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 	lists := [][]int32{ids(rng, 40, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
-	for _, chunks := range [][]int{{40, 1, 33}, {1, 1, 7}} {
-		var seqs []*Seq
-		for i, list := range lists {
-			seqs = append(seqs, r.Add(list, chunks[i]))
-		}
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
-		for i, s := range seqs {
-			x := rowsOf(matrix(table), s.IDs)
-			want := make([][]float64, len(x))
-			for k, c := range cases {
-				for row, y := range convolved(product(x, matrix(ins[k]), nil), matrix(ws[k]), nil) {
-					for _, v := range y {
-						if c.mapped {
-							v = activated[plan.SiLU](v)
-						}
-						want[row] = append(want[row], v)
+	inSteps(t, r, "convolutions", lists, [][]int{{40, 1, 33}, {1, 1, 7}}, 1e-5, 0, func(list []int32) [][]float64 {
+		x := rowsOf(matrix(table), list)
+		want := make([][]float64, len(x))
+		for k, c := range cases {
+			for row, y := range convolved(product(x, matrix(ins[k]), nil), matrix(ws[k]), nil) {
+				for _, v := range y {
+					if c.mapped {
+						v = activated[plan.SiLU](v)
 					}
+					want[row] = append(want[row], v)
 				}
 			}
-			near(t, fmt.Sprintf("sequence %d in steps of %v", i, chunks), s.Logits, want, 1e-5, 0)
-			r.Drop(s)
 		}
-	}
+		return want
+	})
 }
 
 // RecurrentModel returns a small decoder of 97 tokens that has both states per sequence and pages

@@ -51,20 +51,9 @@ func lru(t *testing.T, b plan.Backend) {
 		})
 		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 		lists := [][]int32{ids(rng, 70, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
-		for _, chunks := range [][]int{{70, 1, 33}, {1, 1, 7}, {64, 1, 2}} {
-			var seqs []*Seq
-			for i, list := range lists {
-				seqs = append(seqs, r.Add(list, chunks[i]))
-			}
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			for i, s := range seqs {
-				x := rowsOf(matrix(table), s.IDs)
-				want := unitsOf(x, product(x, matrix(input), nil), product(x, matrix(decay), nil), &a)
-				near(t, fmt.Sprintf("%+v, sequence %d in steps of %v", c, i, chunks), s.Logits, want, 2e-5, 1)
-				r.Drop(s)
-			}
-		}
+		inSteps(t, r, fmt.Sprintf("%+v", c), lists, [][]int{{70, 1, 33}, {1, 1, 7}, {64, 1, 2}}, 2e-5, 1, func(list []int32) [][]float64 {
+			x := rowsOf(matrix(table), list)
+			return unitsOf(x, product(x, matrix(input), nil), product(x, matrix(decay), nil), &a)
+		})
 	}
 }

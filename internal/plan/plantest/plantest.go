@@ -237,6 +237,25 @@ func outputsWith(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, 
 	return s.Logits
 }
 
+// inSteps runs the sequences side by side, for each of the chunkings in steps of so many tokens of each,
+// and compares their logits with those that want returns; see [near].
+func inSteps(t *testing.T, r *Runner, what string, lists [][]int32, chunkings [][]int, tol, least float64, want func(list []int32) [][]float64) {
+	t.Helper()
+	for _, chunks := range chunkings {
+		var seqs []*Seq
+		for i, list := range lists {
+			seqs = append(seqs, r.Add(list, chunks[i]))
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range seqs {
+			near(t, fmt.Sprintf("%s, sequence %d in steps of %v", what, i, chunks), s.Logits, want(lists[i]), tol, least)
+			r.Drop(s)
+		}
+	}
+}
+
 // near fails unless every value is within tol times the size of its row. A row's size counts as at
 // least least, because sums may cancel.
 func near(t *testing.T, what string, got [][]float32, want [][]float64, tol, least float64) {

@@ -79,20 +79,10 @@ func stateSpace(t *testing.T, b plan.Backend) {
 		})
 		r := runner(t, b, p, 220, 3, 160, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 		lists := [][]int32{ids(rng, 140, 41), ids(rng, 1, 41), ids(rng, 70, 41)}
-		for _, chunks := range [][]int{{140, 1, 70}, {1, 1, 7}, {64, 1, 65}, {63, 1, 2}} {
-			var seqs []*Seq
-			for i, list := range lists {
-				seqs = append(seqs, r.Add(list, chunks[i]))
-			}
-			if err := r.Run(); err != nil {
-				t.Fatal(err)
-			}
-			for i, s := range seqs {
-				x := rowsOf(matrix(table), s.IDs)
-				near(t, fmt.Sprintf("%v, sequence %d in steps of %v", a, i, chunks), s.Logits, recurred(x, product(x, matrix(steps), nil), &a), 2e-5, 1)
-				r.Drop(s)
-			}
-		}
+		inSteps(t, r, fmt.Sprint(a), lists, [][]int{{140, 1, 70}, {1, 1, 7}, {64, 1, 65}, {63, 1, 2}}, 2e-5, 1, func(list []int32) [][]float64 {
+			x := rowsOf(matrix(table), list)
+			return recurred(x, product(x, matrix(steps), nil), &a)
+		})
 	}
 }
 
