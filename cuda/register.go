@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	backends.Register(backends.Kind{Name: "cuda", Several: lower.MostParts, Count: func() int { return count(driver.Open) }, Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+	backends.Register(backends.Kind{Name: "cuda", Several: lower.MostParts, Count: func() int { return count(driver.Open) }, Parallel: 64, Chunk: 4096, Gap: 40 * time.Millisecond, Open: open})
 }
 
 // count returns how many GPUs the driver lists; 0 if it cannot be used.

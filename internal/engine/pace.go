@@ -17,7 +17,8 @@ const Gap = 100 * time.Millisecond
 // beside decoding sequences a step gets the prompt tokens that fit into the gap, and at most twice
 // as many as in the step before, since the estimates may be poor at first. A step of prompts alone
 // has as many tokens as make the device fastest: the number doubles as long as that makes a token
-// 5% faster.
+// 3% faster. Since a request that arrives must wait for the step, one of more than freeTokens takes
+// at most aloneGaps gaps.
 type pace struct {
 	gap  time.Duration
 	last time.Time // when the last step was done
@@ -214,6 +215,12 @@ func (p *pace) saves(bytes, tokens int) bool {
 // fewestMoves is how many steps must have moved pages before their measured cost counts.
 const fewestMoves = 8
 
+// The limits of steps of prompts alone; see [pace].
+const (
+	freeTokens = 1024
+	aloneGaps  = 5
+)
+
 // saturate records how long a step of prompts alone took. most is the largest possible step, in
 // tokens.
 func (p *pace) saturate(tokens int, seconds float64, most int) {
@@ -225,9 +232,9 @@ func (p *pace) saturate(tokens int, seconds float64, most int) {
 	learn(&p.alone[at], seconds/float64(tokens), quarter)
 	own, more := p.alone[at], &p.alone[at+1]
 	switch less := p.alone[at-1]; {
-	case 2*size <= most && *more < own*0.95: // or the larger size is not measured
+	case 2*size <= most && (2*size <= freeTokens || 2*seconds <= aloneGaps*p.gap.Seconds()) && *more < own*0.97: // or the larger size is not measured
 		size *= 2
-	case size > chunkTokens && less > 0 && own > less*0.95:
+	case size > chunkTokens && less > 0 && own > less*0.97:
 		size /= 2
 	default:
 		*more *= 0.998 // so that the larger size is tried again some time

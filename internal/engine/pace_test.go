@@ -119,7 +119,8 @@ func TestStepsFollowTheDevice(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// A step of prompts alone has as many tokens as make the device fast, and not many more.
+// A step of prompts alone has as many tokens as make the device fast, not many more, and takes at
+// most half a second, five gaps, if it has more than 1,024.
 func TestStepsSaturate(t *testing.T) {
 	for name, test := range map[string]struct {
 		cost func(rows, prompt int) time.Duration
@@ -127,6 +128,7 @@ func TestStepsSaturate(t *testing.T) {
 	}{
 		"weights are read for 20 ms": {func(_, n int) time.Duration { return max(20*time.Millisecond, time.Duration(n)*50*time.Microsecond) }, 512},
 		"a step costs much":          {linear(100*time.Millisecond, 0, 10*time.Microsecond), 4096},
+		"a step takes long":          {linear(300*time.Millisecond, 0, 10*time.Microsecond), 1024},
 		"a token costs as much":      {linear(0, 0, 100*time.Microsecond), 256},
 	} {
 		t.Run(name, func(t *testing.T) {
