@@ -32,8 +32,17 @@ func openEmulated(t *testing.T) *Backend {
 func TestEmulated(t *testing.T) {
 	b := openEmulated(t)
 	plantest.Some(t, b, "Input", "InputMalformed", "OnlyStates", "Conv", "Elementwise", "Chains", "Pick", "PickMean", "Concat", "Mul", "Temper", "Mix", "Rescale", "Sparsify", "RopeEnds", "Spread", "Recall", "HeadsOfTheFirst")
+	t.Run("Columns", func(t *testing.T) { fourColumns(t, b, "Conv", "Convs", "Chains") })
 	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
 	t.Run("Streamed", func(t *testing.T) { plantest.Some(t, allStreamed{b}, "HeadsOfTheFirst") })
+}
+
+// fourColumns runs tests on a device with one multiprocessor, for which threads of elementwise kernels
+// have four columns.
+func fourColumns(t *testing.T, b *Backend, tests ...string) {
+	defer func(all int) { b.Info.Multiprocessors = all }(b.Info.Multiprocessors)
+	b.Info.Multiprocessors = 1
+	plantest.Some(t, b, tests...)
 }
 
 // allStreamed leaves device memory for as few layers as possible.
@@ -117,7 +126,9 @@ func TestEmulatedSuite(t *testing.T) {
 	if os.Getenv("REALIZAR_EMULATED") == "" {
 		t.Skip("REALIZAR_EMULATED names no folder")
 	}
-	plantest.All(t, openEmulated(t))
+	b := openEmulated(t)
+	plantest.All(t, b)
+	t.Run("Columns", func(t *testing.T) { fourColumns(t, b, "Conv", "Convs", "Chains", "HeadLinear", "Experts") })
 }
 
 // TestEmulatedChecks compares each operation of models with the reference, from the device's own

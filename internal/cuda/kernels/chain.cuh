@@ -1,6 +1,7 @@
 // Elementwise operations.
 #pragma once
 #include "activation.cuh"
+#include "each.cuh"
 
 // In the order of plan.Func.
 enum { funcActivate, funcScale, funcSoftcap, funcSoftplus, funcClamp, funcXIELU };
@@ -55,16 +56,20 @@ struct Link {
   s32 kind;
   Function function; // of linkMap
   const float *x;    // [T, stride] what is added to v, what gates v, or what v gates; 0 with linkMap
-  s32 stride;        // elements
+  s32 stride;        // elements, a multiple of 4
   s32 each;          // columns of v for each column of x
   Unit unit;
   s32 late; // see lateUnitOf
 };
 
-INLINE float linkOf(const Link &l, int row, int col, float v) {
-  if (l.kind == linkMap) return functionOf(l.function, v);
-  const float x = l.x[s64(row) * l.stride + (l.each == 1 ? col : col / l.each)];
+// linkOf applies l to columns of a row.
+template <class V> INLINE V linkOf(const Link &l, int row, int col, const V &v) {
+  if (l.kind == linkMap) return byColumn<V>([&](int i) ALWAYS { return functionOf(l.function, numberOf(v, i)); });
+  const float *from = l.x + s64(row) * l.stride;
+  const V x = l.each == 1 ? columnsAt<V>(from + col) : byColumn<V>([&](int i) ALWAYS { return from[(col + i) / l.each]; });
   if (l.kind == linkAdd) return x + v;
-  const float gate = l.kind == linkGated ? x : v, up = l.kind == linkGated ? v : x;
-  return l.late ? lateUnitOf(l.unit, gate, up) : unitOf(l.unit, gate, up);
+  const V gate = l.kind == linkGated ? x : v, up = l.kind == linkGated ? v : x;
+  return byColumn<V>([&](int i) ALWAYS {
+    return l.late ? lateUnitOf(l.unit, numberOf(gate, i), numberOf(up, i)) : unitOf(l.unit, numberOf(gate, i), numberOf(up, i));
+  });
 }

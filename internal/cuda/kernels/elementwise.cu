@@ -17,15 +17,14 @@ struct ChainArgs {
 };
 
 // chain applies operations to each value, in order.
-extern "C" __global__ void __launch_bounds__(threads) chain(const ChainArgs a) {
-  waitForPrevious();
-  allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
-    float v = a.x[s64(row) * a.stride + col];
+template <class V> INLINE void chainOf(const ChainArgs &a) {
+  eachColumn<V>(a.out, a.count, a.cols, [&](int row, int col, int) ALWAYS {
+    V v = columnsAt<V>(a.x + s64(row) * a.stride + col);
     _Pragma("unroll 1") for (int i = 0; i < a.length; i++) v = linkOf(a.links[i], row, col, v);
     return v;
   });
 }
+BY_COLUMNS(chain, chainOf, ChainArgs)
 
 struct ConvertArgs {
   const float *x;   // [rows of x, stride]

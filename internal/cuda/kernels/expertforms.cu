@@ -14,28 +14,33 @@ struct RouteFormArgs {
 extern "C" __global__ void __launch_bounds__(routeThreads) routeForm(const RouteFormArgs a) { routeToken<true>(a.route, a.form); }
 
 struct SpreadArgs {
-  s32 *chosen;      // [T, used]; this and the next four as route writes them
+  s32 *chosen;      // [T, used]; this and the next five as route and group write them
   s32 *slots;
   s32 *tokens;
   Active *active;
+  SlotRange *parts;
   s32 *sizes;
   s32 used;         // all experts
-  s32 pad;
+  s32 rows;         // of a part, at most
   const s32 *count; // tokens of this step
 };
 
-// spread makes every token choose all experts. Grid (blocks of 256 choices).
+// spread makes every token choose all experts. Those of a single token have a slot each, otherwise
+// they have slots for multiples of 8 tokens. Grid (blocks of 256 choices).
 extern "C" __global__ void __launch_bounds__(threads) spread(const SpreadArgs a) {
   waitForPrevious();
   allowNext();
   const int i = blockX() * threads + tidX(), count = *a.count;
   if (i >= count * a.used) return;
-  a.chosen[i] = i % a.used;
-  if (count > 1) return;
-  a.slots[i] = i;
-  a.tokens[i] = 0;
-  a.active[i] = Active{i, i, i + 1, i};
-  if (i == 0) a.sizes[0] = a.used, a.sizes[1] = a.used;
+  const int token = i / a.used, expert = i % a.used, apart = count == 1 ? 1 : (count + 7) / 8 * 8;
+  const int first = expert * apart, parts = (count + a.rows - 1) / a.rows;
+  a.chosen[i] = expert, a.slots[i] = first + token, a.tokens[first + token] = token;
+  if (token == 0) {
+    a.active[expert] = Active{expert, first, first + count, expert};
+    for (int pad = count; pad < apart; pad++) a.tokens[first + pad] = 0;
+  }
+  if (token % a.rows == 0) a.parts[expert * parts + token / a.rows] = SlotRange{expert, first + token, first + minOf(token + a.rows, count), 0};
+  if (i == 0) a.sizes[0] = a.used, a.sizes[1] = a.used * apart, a.sizes[2] = a.used * parts;
 }
 
 struct DealArgs {
@@ -53,23 +58,20 @@ struct DealArgs {
   Forms out;            // [slots], cols columns
 };
 
-// deal writes to each slot the columns of its token times its weight. Grid (blocks of columns, T,
-// experts of a token, or 1).
-extern "C" __global__ void __launch_bounds__(threads) deal(const DealArgs a) {
-  waitForPrevious();
-  allowNext();
-  const int lane = tidX() & 31, block = blockX() * (threads / 32) + tidX() / 32, col = 32 * block + lane, count = *a.count;
-  if (32 * block >= a.cols) return;
+// deal writes to each slot the columns of its token times its weight. A row of the grid has the slots
+// of a token.
+template <class V> INLINE void dealOf(const DealArgs &a) {
+  const int some = a.out.stride / columnsOf<V>, at = blockX() * threads + tidX(), k = at / some, col = at % some * columnsOf<V>, n = a.cols - col, count = *a.count;
+  if (k >= a.used) return;
   for (int token = blockY(); token < count; token += gridY()) {
-    for (int k = blockZ(); k < a.used; k += gridZ()) {
-      const s64 i = s64(token) * a.used + k;
-      if (a.chosen[i] >= a.experts) continue;
-      float v = col < a.cols ? a.x[s64(token) * a.stride + s64(k) * a.apart + col] : 0.0f;
-      if (a.weights) v = v * a.weights[i];
-      storeBlock(a.out, a.slots[i], block, lane, col < a.cols ? v : 0.0f);
-    }
+    const s64 i = s64(token) * a.used + k;
+    if (a.chosen[i] >= a.experts) continue;
+    V v = someAt<V>(a.x + s64(token) * a.stride + s64(k) * a.apart + col, n);
+    if (a.weights) v = v * a.weights[i];
+    storeSome(a.out, a.slots[i], col, n, v);
   }
 }
+BY_COLUMNS(deal, dealOf, DealArgs)
 
 struct CollectArgs {
   const float *y;    // [slots, yStride] products
@@ -87,15 +89,21 @@ struct CollectArgs {
 };
 
 // collect writes the heads: their products, followed by the rest of their inputs.
-extern "C" __global__ void __launch_bounds__(threads) collect(const CollectArgs a) {
-  waitForPrevious();
-  allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+template <class V> INLINE void collectOf(const CollectArgs &a) {
+  eachColumn<V>(a.out, a.count, a.cols, [&](int row, int col, int n) ALWAYS {
+    constexpr int some = columnsOf<V>;
     const int head = col / (a.made + a.kept), i = col - head * (a.made + a.kept);
-    if (i < a.made) return a.y[s64(a.slots[s64(row) * a.heads + head]) * a.yStride + i];
-    return rotatedAt(a.by, row, a.x + s64(row) * a.xStride + s64(head) * (a.in + a.kept) + a.in, i - a.made);
+    const auto made = [&](int head) ALWAYS { return a.y + s64(a.slots[s64(row) * a.heads + head]) * a.yStride; };
+    if (i % some == 0 && i + some <= a.made) return columnsAt<V>(made(head) + i);
+    return byColumn<V>([&](int e) ALWAYS {
+      if (e >= n) return 0.0f;
+      const int head = (col + e) / (a.made + a.kept), i = col + e - head * (a.made + a.kept);
+      if (i < a.made) return made(head)[i];
+      return rotatedAt(a.by, row, a.x + s64(row) * a.xStride + s64(head) * (a.in + a.kept) + a.in, i - a.made);
+    });
   });
 }
+BY_COLUMNS(collect, collectOf, CollectArgs)
 
 struct CombineFormArgs {
   const float *y;        // [slots, stride] results of experts with matrices

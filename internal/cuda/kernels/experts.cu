@@ -114,16 +114,16 @@ struct CombineArgs {
 };
 
 // combine sums the weighted results of each token's experts, the best expert first.
-extern "C" __global__ void __launch_bounds__(threads) combine(const CombineArgs a) {
-  waitForPrevious();
-  allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+template <class V> INLINE void combineOf(const CombineArgs &a) {
+  eachColumn<V>(a.out, a.count, a.cols, [&](int row, int col, int) ALWAYS {
     const s32 *slots = a.slots + s64(row) * a.used;
     const float *weights = a.weights + s64(row) * a.used;
-    float v = weights[0] * a.y[s64(slots[0]) * a.stride + col];
+    const auto of = [&](int k) ALWAYS { return columnsAt<V>(a.y + s64(slots[k]) * a.stride + col); };
+    V v = weights[0] * of(0);
 #pragma unroll 4
-    for (int k = 1; k < a.used; k++) v = v + weights[k] * a.y[s64(slots[k]) * a.stride + col];
-    if (a.residual) v = a.residual[s64(row) * a.residualStride + col] + v;
+    for (int k = 1; k < a.used; k++) v = v + weights[k] * of(k);
+    if (a.residual) v = columnsAt<V>(a.residual + s64(row) * a.residualStride + col) + v;
     return v;
   });
 }
+BY_COLUMNS(combine, combineOf, CombineArgs)

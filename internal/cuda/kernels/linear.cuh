@@ -15,7 +15,7 @@
 // the product.
 template <int ROWS = tileRows> INLINE const Product &productOf(const LinearArgs &a, int &unit) {
   int which = 0;
-  for (; which < 3 && unit >= (a.p[which].rows + ROWS - 1) / ROWS; which++) unit -= (a.p[which].rows + ROWS - 1) / ROWS;
+  for (; which < mostProducts - 1 && unit >= (a.p[which].rows + ROWS - 1) / ROWS; which++) unit -= (a.p[which].rows + ROWS - 1) / ROWS;
   return a.p[which];
 }
 
@@ -37,16 +37,12 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLI
     return p.w + tile * rowBytes + s64(from) * F::tileBytes;
   };
   const int R = GATED ? (a.p[1].w ? 2 * each : each) : T;
-  s32 units = (gated.tiles + each - 1) / each;
-  if constexpr (!GATED && T > 1) {
-    units = 0;
-    UNROLL for (int i = 0; i < 4; i++) units += (a.p[i].rows + unitRows - 1) / unitRows;
-  }
-  const s32 &last = GATED || T > 1 ? units : a.units;
+  const s32 units = (gated.tiles + each - 1) / each;
+  const s32 &last = GATED ? units : a.units;
   int count, first, turn = 0;
   __shared__ Sums<NT, ONE, GATED ? 2 * each : T> sums;
   auto begin = [&](const auto &work) ALWAYS {
-    waitForPrevious();
+    if (ONE || !a.late) waitForPrevious();
     allowNext();
     count = *a.count, first = blockY() * 8 * NT;
     if (first >= count) return;
@@ -75,6 +71,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, int AHEAD, int T> INLI
     }
   };
   pipeline<F, AHEAD, T>(sums, turn, last, R, from, tiles, lane, warp, rowOf, begin, store, share);
+  if (!ONE && a.late) waitForPrevious();
 }
 
 #define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, AHEAD, T, BLOCKS) \

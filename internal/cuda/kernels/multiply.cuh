@@ -20,11 +20,15 @@ struct Product {
   s32 rows, stride;
 };
 
+constexpr int mostProducts = 6; // of one input; package lower has the same
+
 struct LinearArgs {
   // Products of one input and one format. Gated: the gate and the up projection, the latter without
   // tiles if nothing is gated.
-  Product p[4];
-  s32 units;    // tiles of rows of all products; kernels of gates count their units themselves
+  Product p[mostProducts];
+  // Units of all products: tiles of rows, or what a block has of them at a time. Kernels of gates
+  // count theirs themselves.
+  s32 units;
   s32 colTiles; // tiles in a row of tiles
   s32 cols, inStride;
   // The form of the input that the kernel reads; with norm, the input of the norm.
@@ -47,6 +51,10 @@ struct LinearArgs {
   const s32 *row;    // that row's index, or 0: the first row
   float eps;
   Unit unit; // gated
+  // 1: the previous kernel writes nothing that this one reads or writes, and has itself waited for
+  // the one before. So this one waits for it only as it ends.
+  s32 late;
+  s32 pad;
 };
 
 // multiplyStep adds the products of a step of 16 columns to c: in bfloat16 for BF16, in float16 for

@@ -218,8 +218,8 @@ INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
   }
 }
 
-// norm writes one row per block. Which threads compute a sum, and in which order, depends only on
-// cols and group.
+// norm writes row blockX. gridY blocks share it if its groups belong to warps; otherwise gridY is 1.
+// Which threads compute a sum, and in which order, depends only on cols and group.
 extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) {
   __shared__ Meeting meet;
   const int row = blockX(), warp = tidX() / 32, lane = tidX() & 31;
@@ -244,13 +244,13 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
     for (int first = 0; first < a.cols; first += a.group) normalize<true>(a, x, row, count, first, a.group, meet, turn);
   } else if (few || a.group % 128 == 0) {
     const int span = maxOf(a.group, 128);
-    for (int first = warp * span; first < a.cols; first += warps * span) normalize<false>(a, x, row, count, first, span, meet, turn);
+    for (int first = (blockY() * warps + warp) * span; first < a.cols; first += gridY() * warps * span) normalize<false>(a, x, row, count, first, span, meet, turn);
   } else {
     if (row < count) normalizeUneven(a, x, row);
     return;
   }
   if (row >= count) return;
-  for (int col = ((a.cols + 127) & -128) + 128 * warp; col < a.out.stride; col += 128 * warps) {
+  for (int col = ((a.cols + 127) & -128) + 128 * (blockY() * warps + warp); col < a.out.stride; col += 128 * gridY() * warps) {
     storeFour(a.out, row, col + 4 * lane, float4{});
   }
 }

@@ -129,9 +129,10 @@ template <int N, bool GATED> struct ManyRows {
   int count, parts, units; // parts: those of a cluster count once
   METHOD ManyRows(const LinearArgs &a, const Place &at) : a(a), at(at), count(*a.count) {
     parts = ((count + N - 1) / N + at.parts - 1) / at.parts;
-    units = GATED ? unitsIn(0) : unitsIn(0) + unitsIn(1) + unitsIn(2) + unitsIn(3);
+    units = GATED ? unitsIn(0) : a.units;
   }
   METHOD static int segmentsOf(const LinearArgs &a) { return a.segments; }
+  METHOD static bool late(const LinearArgs &a) { return N <= 32 && a.late; }
   METHOD int unitsIn(int i) const { return (a.p[i].rows + unitRows - 1) / unitRows; }
   METHOD int jobs() const { return units * parts; }
   METHOD Job job(int i) const {
@@ -140,7 +141,7 @@ template <int N, bool GATED> struct ManyRows {
     Job j{0, group + i % together, (i / together * at.parts + at.part) * N, count};
     if (j.first >= count) j.first = (count - 1) / N * N, j.end = j.first; // there is no such part
     if constexpr (!GATED) {
-      for (; j.which < 3 && j.unit >= unitsIn(j.which); j.which++) j.unit -= unitsIn(j.which);
+      for (; j.which < mostProducts - 1 && j.unit >= unitsIn(j.which); j.which++) j.unit -= unitsIn(j.which);
     }
     return j;
   }
@@ -169,6 +170,7 @@ template <int N, bool GATED> struct ManySlots {
   // A cluster has one part: adjacent parts may have different experts.
   METHOD ManySlots(const ExpertArgs &a, const Place &) : a(a), units((a.rows + unitRows - 1) / unitRows) {}
   METHOD static int segmentsOf(const ExpertArgs &) { return segments; }
+  METHOD static bool late(const ExpertArgs &) { return false; }
   METHOD int jobs() const { return units * a.count[2]; }
   METHOD Job job(int i) const {
     const SlotRange p = a.parts[i / units];
@@ -391,7 +393,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       }
     }
     if (warp == 1 && lane == 0) { // chunks of the input
-      waitForPrevious();
+      if (!Work::late(a)) waitForPrevious();
       allowNext();
       const Work work(a, place);
       const int jobs = work.jobs();
@@ -410,12 +412,13 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
           ring.next();
         }
       }
+      if (Work::late(a)) waitForPrevious();
     }
     syncWarp();
     if (later) awaitCluster();
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
-    waitForPrevious();
+    if (!Work::late(a)) waitForPrevious();
     const Work work(a, place);
     const int jobs = work.jobs(), own = N / blocks; // rows of the input that the block finishes
     Phases<W::tileStages> ring;

@@ -25,6 +25,9 @@ type convArgs struct {
 // maxConvs is the largest number of convolutions of a stage.
 const maxConvs = 3
 
+// convRows is how many rows a block computes where there are many.
+const convRows = 8
+
 type convsArgs struct{ of [maxConvs]convArgs }
 
 func (conv) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
@@ -45,14 +48,13 @@ func (conv) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		row += c.read(n.In[0], inFloats) + c.written(s.Product(i))
 		states += 2 * 4 * c.Layout.p.States[n.State].Size
 	}
-	columns := elementGrid(plan.Tokens, stride)
-	ls, err := c.one("conv", "conv", plan.Tokens, device.Arguments(&all), 256, func(sh *Shape) driver.Dim3 {
-		grid := columns(sh)
-		grid.Z = len(s.Nodes)
-		return grid
+	l, err := c.byColumns("conv", "conv", plan.Tokens, device.Arguments(&all), stride, func(g *driver.Dim3) {
+		// A block of several rows reads most rows of x once.
+		if g.X*g.Y > convRows*8*c.Multiprocessors {
+			g.Y = (g.Y + convRows - 1) / convRows
+		}
+		g.Z = len(s.Nodes)
 	})
-	if err == nil {
-		ls[0].Moves = func(b *plan.Batch) int { return weights + len(b.Tokens)*row + b.Seqs()*states }
-	}
-	return ls, err
+	l.Moves = func(b *plan.Batch) int { return weights + len(b.Tokens)*row + b.Seqs()*states }
+	return []Launch{l}, err
 }

@@ -51,10 +51,3 @@ func (c *Compiler) Finite(head bool) ([]Launch, error) {
 	}
 	return ls, err
 }
-
-// elementGrid returns the grid for kernels in which a warp processes 32 columns of a row.
-func elementGrid(rows plan.Dim, stride int32) func(sh *Shape) driver.Dim3 {
-	return func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: (int(stride)/32 + 7) / 8, Y: min(sh.Size(rows), 65535)}
-	}
-}

@@ -85,7 +85,8 @@ func (elementwise) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.length++
 		v = m.Out
 	}
-	return c.one("elementwise", "chain", c.rows(s.Out()), device.Arguments(&a), 256, elementGrid(c.rows(s.Out()), out.Stride))
+	l, err := c.byColumns("elementwise", "chain", c.rows(s.Out()), device.Arguments(&a), out.Stride, nil)
+	return []Launch{l}, err
 }
 
 // link returns an operation on v, whose result has so many columns.

@@ -25,9 +25,6 @@ type routeFormArgs struct {
 	form  routeForm
 }
 
-// dealtApart is the most tokens whose experts have blocks of their own in deal.
-const dealtApart = 256
-
 type dealArgs struct {
 	x                                     driver.DevicePtr
 	stride, apart, cols, used, experts, _ int32
@@ -56,14 +53,7 @@ func (m *mixture) deal(n *plan.Node, x device.Forms, cols, apart int, form kind)
 	if m.attr.Route.Before {
 		a.weights = e.weights
 	}
-	blocks := elementGrid(m.rows, to.Stride)
-	l, err := m.launch("expertforms", "deal", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
-		grid := blocks(sh)
-		if grid.Z = 1; sh.Size(m.rows) <= dealtApart {
-			grid.Z = m.attr.Route.Used
-		}
-		return grid
-	})
+	l, err := m.byColumns("expertforms", "deal", m.rows, device.Arguments(&a), int32(m.attr.Route.Used)*to.Stride, nil)
 	l.Moves = m.rowsMove(4*cols + m.rowBytes(form, cols))
 	return l, to, err
 }

@@ -254,7 +254,7 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		r := c.forms(s.Residual())
 		a.residual, a.residualStride = r.F32, r.Stride
 	}
-	l, err := c.launch("experts", "combine", m.rows, device.Arguments(&a), 256, elementGrid(m.rows, to.Stride))
+	l, err := c.byColumns("experts", "combine", m.rows, device.Arguments(&a), to.Stride, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -303,18 +303,28 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 func (m *mixture) group(n *plan.Node) (Launch, error) {
 	e, experts, used := &m.e, len(m.attr.Gate), m.attr.Route.Used
 	g := groupArgs{chosen: e.chosen, experts: int32(experts), used: int32(used), count: m.count(n.Out), slots: e.slots, tokens: e.tokens, active: e.active, parts: e.parts, sizes: e.sizes}
+	group, err := m.byPart(func(rows int32) (Launch, error) {
+		g.rows = rows
+		return m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
+	})
+	if err != nil {
+		return Launch{}, err
+	}
+	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * used }
+	return group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), nil
+}
+
+// byPart returns a launch that depends on the size of parts in slots.
+func (m *mixture) byPart(launch func(rows int32) (Launch, error)) (Launch, error) {
 	var by []Launch
 	for _, rows := range partRows {
-		g.rows = int32(rows)
-		l, err := m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
+		l, err := launch(int32(rows))
 		if err != nil {
 			return Launch{}, err
 		}
 		by = append(by, l)
 	}
-	group := oneOf(by[0].Name, by, m.part)
-	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * used }
-	return group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), nil
+	return oneOf(by[0].Name, by, m.part), nil
 }
 
 // partRows are the sizes of parts in slots, which select the kernels.

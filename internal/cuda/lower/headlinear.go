@@ -34,9 +34,9 @@ func (o headLinear) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []i
 }
 
 type spreadArgs struct {
-	chosen, slots, tokens, active, sizes driver.DevicePtr
-	used, _                              int32
-	count                                driver.DevicePtr
+	chosen, slots, tokens, active, parts, sizes driver.DevicePtr
+	used, rows                                  int32
+	count                                       driver.DevicePtr
 }
 
 type collectArgs struct {
@@ -53,17 +53,16 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	m := &mixture{Compiler: c, attr: o.mixtureOf(n), rows: c.rows(n.Out)}
 	m.e = expertRoom{chosen: r[0], slots: r[1], tokens: r[2], active: r[3], parts: r[4], sizes: r[5], out: r[6]}
 	heads, x, out := len(a.Weight), c.forms(s.Q.In), c.forms(n.Out)
-	spread, err := c.launch("expertforms", "spread", m.rows, device.Arguments(&spreadArgs{
-		chosen: m.e.chosen, slots: m.e.slots, tokens: m.e.tokens, active: m.e.active, sizes: m.e.sizes, used: int32(heads), count: c.count(n.Out),
-	}), 256, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: (sh.Size(m.rows)*heads + 255) / 256} })
+	spread, err := m.byPart(func(rows int32) (Launch, error) {
+		return c.launch("expertforms", "spread", m.rows, device.Arguments(&spreadArgs{
+			chosen: m.e.chosen, slots: m.e.slots, tokens: m.e.tokens, active: m.e.active, parts: m.e.parts, sizes: m.e.sizes,
+			used: int32(heads), rows: rows, count: c.count(n.Out),
+		}), 256, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: (sh.Size(m.rows)*heads + 255) / 256} })
+	})
 	if err != nil {
 		return nil, err
 	}
 	spread.Moves = m.rowsMove(4)
-	group, err := m.group(n)
-	if err != nil {
-		return nil, err
-	}
 	deal, rows, err := m.deal(n, x, a.In(), a.In()+a.Kept, arithmetic(a.Weight[0], c.Layout.lim))
 	if err != nil {
 		return nil, err
@@ -77,16 +76,16 @@ func (o headLinear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	collect, err := c.launch("expertforms", "collect", m.rows, device.Arguments(&collectArgs{
+	collect, err := c.byColumns("expertforms", "collect", m.rows, device.Arguments(&collectArgs{
 		y: r[7], x: x.F32, yStride: made, xStride: x.Stride, in: int32(a.In()), made: int32(a.Out()), kept: int32(a.Kept), cols: out.Cols, heads: int32(heads),
 		slots: m.e.slots, count: c.count(n.Out), out: out, by: c.rotation(s.Q.Rope),
-	}), 256, elementGrid(m.rows, out.Stride))
+	}), out.Stride, nil)
 	if err != nil {
 		return nil, err
 	}
 	written := c.written(n.Out)
 	collect.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * (heads*4*(a.Out()+a.Kept) + written) }
-	all := append(append([]Launch{spread, group, deal}, product...), collect)
+	all := append(append([]Launch{spread, deal}, product...), collect)
 	one, ok, err := o.one(m, s, w)
 	if err != nil || !ok {
 		return all, err

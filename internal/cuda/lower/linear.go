@@ -16,7 +16,7 @@ import (
 type linear struct{ ordinary }
 
 // MaxProducts is the maximum number of products in one launch.
-const MaxProducts = 4
+const MaxProducts = 6
 
 // Rules returns which nodes the kernels fuse into one stage.
 func Rules(lim *plan.Limits) fuse.Rules {
@@ -93,6 +93,7 @@ type linearArgs struct {
 	scales, norm, row               driver.DevicePtr
 	eps                             float32
 	unit                            unit
+	late, _                         int32
 }
 
 // A unit describes a gated unit; see kernels/activation.cuh.
@@ -208,6 +209,13 @@ func (linear) arguments(c *Compiler, s *fuse.Stage) (a linearArgs, gated bool) {
 	return a, gated
 }
 
+// setLate sets whether the kernel begins without waiting for the previous one.
+func (a *linearArgs) setLate(late bool) {
+	if late {
+		a.late = 1
+	}
+}
+
 // normalize lets the kernel for a single row normalize it, if a norm is left to the stage.
 func (a *linearArgs) normalize(c *Compiler, s *fuse.Stage) (normed bool) {
 	norm := c.Layout.norm(s)
@@ -226,6 +234,13 @@ func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if parts := byFormat(s); len(parts) > 1 {
 		return o.mixed(c, parts)
 	}
+	return o.products(c, s, false)
+}
+
+// products returns the launches of the products of a stage, which are of one format. If they follow
+// others of the same input, late lets them begin without waiting for these where blocks of both have
+// room on a multiprocessor.
+func (o linear) products(c *Compiler, s *fuse.Stage, late bool) ([]Launch, error) {
 	n := s.Node()
 	t := c.Weights.Matrices[n.Weight]
 	form := arithmetic(n.Weight, c.Layout.lim)
@@ -254,12 +269,9 @@ func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			return nil, err
 		}
 	}
-	args := device.Arguments(&a)
-	one := args // for a single row
-	normed := a.normalize(c, s)
-	if normed {
-		one = device.Arguments(&a)
-	}
+	one := a // for a single row
+	normed := one.normalize(c, s)
+	late = late && len(before) == 0
 
 	ofFloat32 := form == inFloats && t.Format == tensor.F32
 	if ofFloat32 {
@@ -288,9 +300,9 @@ func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	var by []Launch
 	name := kernels
 	for i, v := range variants {
-		given, family := args, kernels
+		own, family := a, kernels
 		if i == 0 {
-			given = one
+			own = one
 		}
 		threads, shared := 32*int(a.segments), c.sharedOf(&v, &t)
 		cluster := v.cluster
@@ -310,9 +322,10 @@ func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			}
 			x := blocks
 			if !gated {
-				x = c.blocksOf(pairs, 1, share)
+				x, own.units = c.blocksOf(pairs, 1, share), int32(pairs)
 			}
 			shared /= share
+			own.setLate(late)
 			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				return driver.Dim3{X: x, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, driver.Dim3{}
 			}
@@ -326,12 +339,14 @@ func (o linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			}
 		case ofWide:
 			threads, family = wideThreads, wide
+			own.units = int32(chosen.units)
+			own.setLate(late && v.rows <= 32)
 			grid = func(sh *Shape) (driver.Dim3, driver.Dim3) {
 				_, cluster, _ := chosen.choose(sh.Size(rows))
 				return c.wideGrid(&t, chosen.units, chosen.parts(&v, sh.Size(rows)), v.rows, cluster), cluster.dim()
 			}
 		}
-		l, err := c.launchClusters(family, v.name, rows, given, threads, shared, grid)
+		l, err := c.launchClusters(family, v.name, rows, device.Arguments(&own), threads, shared, grid)
 		if err != nil {
 			return nil, err
 		}

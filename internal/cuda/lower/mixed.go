@@ -48,7 +48,7 @@ type mixedArgs struct {
 func (o linear) mixed(c *Compiler, parts []fuse.Stage) ([]Launch, error) {
 	var all []Launch
 	for i := range parts {
-		ls, err := o.launches(c, &parts[i])
+		ls, err := o.products(c, &parts[i], i > 0)
 		if err != nil {
 			return nil, err
 		}

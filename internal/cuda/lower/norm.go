@@ -68,9 +68,23 @@ func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.at = c.Step.rows
 	}
 	rows := c.rows(n.Out)
-	l, err := c.launch("norm", "norm", rows, device.Arguments(&a), 512, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(rows)} })
+	parts := normParts(attr.Group, int(in.Cols))
+	l, err := c.launch("norm", "norm", rows, device.Arguments(&a), 512, func(sh *Shape) driver.Dim3 {
+		n := sh.Size(rows)
+		return driver.Dim3{X: n, Y: max(1, min(parts, c.Multiprocessors/n))}
+	})
 	if err == nil && c.Layout.Normed[n.Out] == s {
 		l = l.unless(func(sh *Shape) bool { return sh.Size(rows) == 1 })
 	}
 	return []Launch{l}, err
+}
+
+// normParts returns how many blocks can share a row whose groups have so many columns: four warps of
+// each have work. It is 1 if a block computes whole groups; see kernels/norm.cu.
+func normParts(group, cols int) int {
+	few := group >= 4 && group <= 64 && group&(group-1) == 0
+	if group == cols && group > 128 || group > 1024 || !few && group%128 != 0 {
+		return 1
+	}
+	return (cols + 4*max(group, 128) - 1) / (4 * max(group, 128))
 }
