@@ -170,7 +170,7 @@ func TestJoin(t *testing.T) {
 				}
 				return y
 			},
-			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear", "%3 add, %5 add, %7 add", "%8 linear, %9 add"},
+			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear, %8 linear, %10 linear", "%3 add, %5 add, %7 add, %9 add", "%11 add", "%12 linear, %13 add"},
 		},
 		{
 			name: "a gated unit", activations: tensor.F16,
