@@ -16,9 +16,9 @@ const Gap = 100 * time.Millisecond
 // additional time of a step with prompts is the cost of its prompt tokens, the same for each. So
 // beside decoding sequences a step gets the prompt tokens that fit into the gap, and at most twice
 // as many as in the step before, since the estimates may be poor at first. A step of prompts alone
-// has as many tokens as make the device fastest: the number doubles as long as that makes a token
-// 3% faster, regardless of how many tokens are before it. Since a request that arrives must wait for the step, one of more than freeTokens takes
-// at most aloneGaps gaps.
+// has as many tokens as make the device fast: the number doubles up to freeTokens as long as that
+// makes a token 3% faster, and further as long as the step takes at most aloneGaps gaps, since a
+// request that arrives waits for it.
 type pace struct {
 	gap  time.Duration
 	last time.Time // when the last step was done
@@ -33,19 +33,9 @@ type pace struct {
 	move  float64 // seconds that a saved or restored byte adds to a step
 	moves int     // steps that move was measured in
 
-	alone  [sizes]float64 // seconds per token in a step of prompts alone, at depth 0, by the class of its tokens
-	depth  float64        // seconds that each token before a token adds to a step
-	solo   aloneStep      // the last step of prompts alone
+	alone  [sizes]float64 // seconds per token in a step of prompts alone, by the class of its tokens
 	size   int            // tokens of such a step; 0 if not known
 	tokens int            // room for prompt tokens in the last step
-}
-
-// An aloneStep is a step of prompts alone: its tokens, how many tokens are before each of them,
-// together, and its time in seconds.
-type aloneStep struct {
-	tokens  int
-	before  float64
-	seconds float64
 }
 
 // sizes is the number of classes of token counts: 1, 2 to 3, 4 to 7, and so on. Rows have finer
@@ -198,12 +188,7 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 		learn(&p.rows[rowClass(rows)], seconds, quarter)
 	case f.prompt >= pageTokens && rows == 0:
 		learn(&p.each, seconds/float64(f.prompt), quarter)
-		now := aloneStep{tokens: f.prompt, seconds: seconds}
-		for i := range f.parts {
-			part := &f.parts[i]
-			now.before += float64(part.end-part.start) * float64(part.start+part.end) / 2
-		}
-		p.saturate(now, most)
+		p.saturate(f.prompt, seconds, most)
 	case f.prompt >= pageTokens:
 		// If prompts are a small part of the step, it says little about them.
 		added := max(seconds-decoding, seconds/16)
@@ -236,26 +221,25 @@ const (
 	aloneGaps  = 5
 )
 
-// saturate records a step of prompts alone. most is the largest possible step, in tokens. Steps of as
-// many tokens tell what the tokens before them cost.
-func (p *pace) saturate(now aloneStep, most int) {
-	if before := now.before - p.solo.before; now.tokens == p.solo.tokens && before != 0 {
-		learn(&p.depth, max(0, (now.seconds-p.solo.seconds)/before), quarter)
-	}
-	p.solo = now
+// saturate records how long a step of prompts alone took. most is the largest possible step, in
+// tokens.
+func (p *pace) saturate(tokens int, seconds float64, most int) {
 	size := max(p.size, chunkTokens)
-	if now.tokens < size-size/4 {
-		return // the step was not full
+	if tokens < size-size/4 || tokens > size+size/4 {
+		return // the step was not full, or planned before the size changed
 	}
 	at := class(size)
-	learn(&p.alone[at], max(now.seconds-p.depth*now.before, now.seconds/8)/float64(now.tokens), quarter)
-	own, more := p.alone[at], &p.alone[at+1]
-	switch less := p.alone[at-1]; {
-	case 2*size <= most && (2*size <= freeTokens || 2*now.seconds <= aloneGaps*p.gap.Seconds()) && *more < own*0.97: // or the larger size is not measured
-		size *= 2
-	case size > chunkTokens && less > 0 && own > less*0.97:
+	learn(&p.alone[at], seconds/float64(tokens), quarter)
+	less, own, more := p.alone[at-1], p.alone[at], &p.alone[at+1] // 0 if that size is not measured
+	longest := aloneGaps * p.gap.Seconds()
+	switch {
+	case size > freeTokens && seconds > longest,
+		size <= freeTokens && size > chunkTokens && less > 0 && own > less*0.97:
 		size /= 2
-	default:
+	case size >= freeTokens && 2*size <= most && 2*seconds <= longest,
+		size < freeTokens && 2*size <= most && *more < own*0.97:
+		size *= 2
+	case size < freeTokens:
 		*more *= 0.998 // so that the larger size is tried again some time
 	}
 	p.size = size

@@ -8,21 +8,11 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// A clockwork makes the steps of a script take the time that cost returns, and deep for each token
-// before each token of a prompt.
+// A clockwork makes the steps of a script take the time that cost returns.
 type clockwork struct {
 	*script
 	cost func(rows, prompt int) time.Duration
-	deep time.Duration
 	done int
-}
-
-// before returns how many tokens are before each prompt token of a step, together.
-func (s scriptedStep) before() (n int) {
-	for _, part := range s {
-		n += part.tokens * (2*part.start + part.tokens - 1) / 2
-	}
-	return n
 }
 
 // count returns how many prompt tokens and how many other tokens a step has.
@@ -46,7 +36,7 @@ func (c *clockwork) run(n int) (times []time.Duration, prompts []int) {
 			c.t.Fatal("no step is under way")
 		}
 		rows, prompt := c.b.steps[c.done].count()
-		took := c.cost(rows, prompt) + time.Duration(c.b.steps[c.done].before())*c.deep
+		took := c.cost(rows, prompt)
 		times, prompts = append(times, took), append(prompts, prompt)
 		time.Sleep(took)
 		c.b.proceed <- nil
@@ -129,23 +119,22 @@ func TestStepsFollowTheDevice(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// A step of prompts alone has as many tokens as make the device fast, not many more, and takes at
-// most half a second, five gaps, if it has more than 1,024.
+// A step of prompts alone has as many tokens as make the device fast, and more than 1,024 only if it
+// takes at most half a second, five gaps.
 func TestStepsSaturate(t *testing.T) {
 	for name, test := range map[string]struct {
 		cost func(rows, prompt int) time.Duration
-		deep time.Duration
 		want int
 	}{
-		"weights are read for 20 ms": {func(_, n int) time.Duration { return max(20*time.Millisecond, time.Duration(n)*50*time.Microsecond) }, 0, 512},
-		"a step costs much":          {linear(100*time.Millisecond, 0, 10*time.Microsecond), 0, 4096},
-		"a step takes long":          {linear(300*time.Millisecond, 0, 10*time.Microsecond), 0, 1024},
-		"a token costs as much":      {linear(0, 0, 100*time.Microsecond), 0, 256},
-		"tokens before a token cost": {linear(5*time.Millisecond, 0, 25*time.Microsecond), 24 * time.Nanosecond, 4096},
+		"weights are read for 20 ms": {func(_, n int) time.Duration { return max(20*time.Millisecond, time.Duration(n)*50*time.Microsecond) }, 512},
+		"a step costs much":          {linear(100*time.Millisecond, 0, 10*time.Microsecond), 4096},
+		"a step takes long":          {linear(300*time.Millisecond, 0, 10*time.Microsecond), 1024},
+		"a device is fast":           {linear(2*time.Millisecond, 0, 10*time.Microsecond), 4096},
+		"a token costs as much":      {linear(0, 0, 100*time.Microsecond), 256},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripting(t, engine.Config{Context: 9000, Parallel: 4, Chunk: 4096}, &hashModel{windows: []int{0}}, func(s *script) {
-				run := &clockwork{script: s, cost: test.cost, deep: test.deep}
+				run := &clockwork{script: s, cost: test.cost}
 				for i := range 24 {
 					s.ask(8000+i, 0, nil, nil)
 				}
@@ -160,4 +149,22 @@ func TestStepsSaturate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// When a device becomes slower, a step of prompts alone has fewer tokens.
+func TestLongStepsShrink(t *testing.T) {
+	scripting(t, engine.Config{Context: 9000, Parallel: 4, Chunk: 4096}, &hashModel{windows: []int{0}}, func(s *script) {
+		run := &clockwork{script: s, cost: linear(2*time.Millisecond, 0, 10*time.Microsecond)}
+		for i := range 24 {
+			s.ask(8000+i, 0, nil, nil)
+		}
+		run.run(16)
+		run.cost = linear(100*time.Millisecond, 0, 100*time.Microsecond)
+		run.run(8)
+		for _, n := range second(run.run(12)) {
+			if n != 2048 {
+				t.Errorf("a step has %d tokens; want 2048", n)
+			}
+		}
+	})
 }
