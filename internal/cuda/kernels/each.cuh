@@ -59,14 +59,14 @@ template <typename Of> INLINE void eachBlock(const Forms &out, const s32 *count,
 
 // BY_COLUMNS defines the kernels of a function by columns: name for threads of one column, name_4 for
 // those of four.
-#define BY_COLUMNS(name, of, Args)                                          \
-  extern "C" __global__ void __launch_bounds__(threads) name(const Args a) { \
-    waitForPrevious();                                                      \
-    allowNext();                                                            \
-    of<float>(a);                                                           \
-  }                                                                         \
+#define BY_COLUMNS(name, of, Args)                                               \
+  extern "C" __global__ void __launch_bounds__(threads) name(const Args a) {     \
+    waitForPrevious();                                                           \
+    allowNext();                                                                 \
+    of<float>(a);                                                                \
+  }                                                                              \
   extern "C" __global__ void __launch_bounds__(threads) name##_4(const Args a) { \
-    waitForPrevious();                                                      \
-    allowNext();                                                            \
-    of<float4>(a);                                                          \
+    waitForPrevious();                                                           \
+    allowNext();                                                                 \
+    of<float4>(a);                                                               \
   }

@@ -51,8 +51,8 @@ struct LinearArgs {
   const s32 *row;    // that row's index, or 0: the first row
   float eps;
   Unit unit; // gated
-  // 1: the previous kernel writes nothing that this one reads or writes, and has itself waited for
-  // the one before. So this one waits for it only as it ends.
+  // 1: the kernel before has products of the same input. When it lets this one begin, all kernels
+  // before both have ended, so this one waits for it only as it ends.
   s32 late;
   s32 pad;
 };
