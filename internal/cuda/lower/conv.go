@@ -49,7 +49,7 @@ func (conv) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		states += 2 * 4 * c.Layout.p.States[n.State].Size
 	}
 	l, err := c.byColumns("conv", "conv", plan.Tokens, device.Arguments(&all), stride, func(g *driver.Dim3) {
-		// A block of several rows reads most rows of x once.
+		// A block of several rows reads most rows of x once. Eight blocks a multiprocessor remain.
 		if g.X*g.Y > convRows*8*c.Multiprocessors {
 			g.Y = (g.Y + convRows - 1) / convRows
 		}
