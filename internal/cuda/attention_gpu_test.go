@@ -3,8 +3,11 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -151,50 +154,77 @@ func decodesAmongMany(r *reader, s *text, want [][]float32, name func(what strin
 	}
 }
 
-// TestGPUAttentionRate logs the time of attention in a layer.
+// TestGPUAttentionRate logs the time of attention in a layer. HEADS, CACHES and CASES name head
+// dimensions, cache formats and steps other than the usual ones: 2x512+1000 are 2 sequences with 512
+// tokens each after 1,000.
 func TestGPUAttentionRate(t *testing.T) {
 	b := openGPU(t, Options{})
-	for _, cache := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E4M3} {
-		for _, headDim := range []int{64, 128} {
+	list := func(name, usual string) []string { return strings.Split(cmp.Or(os.Getenv(name), usual), ",") }
+	for _, cacheName := range list("CACHES", "F16,Q8_0,F8_E4M3") {
+		cache, ok := map[string]tensor.DType{"F16": tensor.F16, "Q8_0": tensor.Q8_0, "F8_E4M3": tensor.F8_E4M3}[cacheName]
+		if !ok {
+			t.Fatalf("CACHES: %q is not F16, Q8_0 or F8_E4M3", cacheName)
+		}
+		for _, head := range list("HEADS", "64,128") {
+			headDim, err := strconv.Atoi(head)
+			if err != nil {
+				t.Fatalf("HEADS: %q is not a number", head)
+			}
+			var cases []attentionCase
+			context := 0
+			for _, name := range list("CASES", "1x256+0,1x2048+0,1x4096+0,1x512+3584,1x1+40,1x1+256,1x1+500,1x1+4000,16x1+256,64x1+256,16x1+4000") {
+				var c attentionCase
+				if _, err := fmt.Sscanf(name, "%dx%d+%d", &c.seqs, &c.tokens, &c.past); err != nil || c.seqs < 1 || c.tokens < 1 || c.seqs*c.tokens > 4096 || c.past < 0 {
+					t.Fatalf("CASES: %q is not sequences x tokens (at most 4096 in all) + tokens before them, as in 2x512+1000", name)
+				}
+				cases, context = append(cases, c), max(context, c.past+c.tokens)
+			}
 			a := plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: headDim, Scale: 0.1}
-			r := attentionReader(t, b, attentionOnly(t, a, false), cache, 4096)
-			for _, c := range []struct{ seqs, past, tokens int }{{1, 0, 256}, {1, 0, 2048}, {1, 0, 4096}, {1, 3584, 512}, {1, 40, 1}, {1, 256, 1}, {1, 500, 1}, {1, 4000, 1}, {16, 256, 1}, {64, 256, 1}, {16, 4000, 1}} {
-				var portions []portion
-				for i := range c.seqs {
-					portions = append(portions, portion{attentionText(i, 4096), c.tokens, plan.WantToken})
-				}
-				for i := range portions {
-					for portions[i].fed < c.past {
-						r.feed(portion{portions[i].text, min(2048, c.past-portions[i].fed), 0})
-					}
-				}
-				var took []time.Duration
-				kernel := ""
-				for range 9 {
-					for i := range portions {
-						portions[i].fed = c.past
-					}
-					x := r.batch(portions...)
-					x.Timed, x.Spans = true, true
-					s := r.submit(x)
-					for _, span := range r.wait(s).Spans {
-						if strings.HasPrefix(span.Kernel, "attention") || strings.HasPrefix(span.Kernel, "decode") {
-							took, kernel = append(took, span.Time), span.Kernel
-						}
-					}
-					s.Release()
-				}
-				slices.Sort(took)
-				middle := took[len(took)/2]
-				pairs := float64(c.seqs*c.tokens) * (float64(c.past) + float64(c.tokens+1)/2)
-				fmt.Printf("%-28s %2d x %4d tokens after %4d: %8.1f us %6.1f TFLOP/s\n", kernel, c.seqs, c.tokens, c.past, float64(middle)/1e3,
-					4*pairs*float64(a.Heads*headDim)/middle.Seconds()/1e12)
+			r := attentionReader(t, b, attentionOnly(t, a, false), cache, context)
+			for _, c := range cases {
+				logAttentionRate(r, a, c, context)
 			}
 			if err := r.x.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+}
+
+// An attentionCase is a step: tokens of each sequence after those of the past.
+type attentionCase struct{ seqs, tokens, past int }
+
+func logAttentionRate(r *reader, a plan.AttentionAttr, c attentionCase, context int) {
+	var portions []portion
+	for i := range c.seqs {
+		portions = append(portions, portion{attentionText(i, context), c.tokens, plan.WantToken})
+	}
+	for i := range portions {
+		for portions[i].fed < c.past {
+			r.feed(portion{portions[i].text, min(2048, c.past-portions[i].fed), 0})
+		}
+	}
+	var took []time.Duration
+	kernel := ""
+	for range 9 {
+		for i := range portions {
+			portions[i].fed = c.past
+		}
+		x := r.batch(portions...)
+		x.Timed, x.Spans = true, true
+		s := r.submit(x)
+		for _, span := range r.wait(s).Spans {
+			if strings.Contains(span.Kernel, "attention") || strings.HasPrefix(span.Kernel, "decode") {
+				took, kernel = append(took, span.Time), span.Kernel
+			}
+		}
+		s.Release()
+	}
+	slices.Sort(took)
+	middle := took[len(took)/2]
+	pairs := float64(c.seqs*c.tokens) * (float64(c.past) + float64(c.tokens+1)/2)
+	fmt.Printf("%-28s %2d x %4d tokens after %5d: %8.1f us %6.1f TFLOP/s\n", kernel, c.seqs, c.tokens, c.past, float64(middle)/1e3,
+		4*pairs*float64(a.Heads*a.HeadDim)/middle.Seconds()/1e12)
 }
 
 // TestGPUAttentionSteps logs the time of a layer's attention and the products around it in a graph,

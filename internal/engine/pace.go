@@ -15,10 +15,11 @@ const Gap = 100 * time.Millisecond
 // A step without prompts takes as long as steps of about the same number of rows did. The
 // additional time of a step with prompts is the cost of its prompt tokens, the same for each. So
 // beside decoding sequences a step gets the prompt tokens that fit into the gap, and at most twice
-// as many as in the step before, since the estimates may be poor at first. A step of prompts alone
-// has as many tokens as make the device fast: the number doubles up to freeTokens as long as that
-// makes a token 3% faster, and further as long as the step takes at most aloneGaps gaps, since a
-// request that arrives waits for it.
+// as many as in the step before, since the estimates may be poor at first. A large step has whole
+// tiles, since products compute so many rows at a time. A step of prompts alone has as many tokens
+// as make the device fast: the number doubles up to freeTokens as long as that makes a token 3%
+// faster, and further as long as the step takes at most aloneGaps gaps, since a request that arrives
+// waits for it.
 type pace struct {
 	gap  time.Duration
 	last time.Time // when the last step was done
@@ -131,6 +132,13 @@ func (p *pace) prepared(seqs, n int, seconds float64) {
 	learn(&p.ready[rowClass(seqs)], seconds/float64(n), quarter)
 }
 
+// Products on a GPU compute tiles of tileTokens tokens. A step with at least fillTokens prompt tokens
+// beside decoding sequences has whole tiles, the nearest number of them.
+const (
+	tileTokens = 128
+	fillTokens = 4 * tileTokens
+)
+
 // room returns how many prompt tokens go into a step with room for most, beside the given number of
 // decoding rows.
 func (p *pace) room(most, rows int) int {
@@ -143,7 +151,11 @@ func (p *pace) room(most, rows int) int {
 	default:
 		left := max(0, p.gap.Seconds()-p.decoding(rows))
 		n := int(min(left/p.each, float64(most), float64(max(2*p.before, chunkTokens))))
-		if n < most {
+		switch {
+		case n >= most:
+		case n >= fillTokens:
+			p.tokens = min(most, (rows+n+tileTokens/2)/tileTokens*tileTokens-rows)
+		default:
 			p.tokens = min(most, max(n/pageTokens*pageTokens, pageTokens))
 		}
 	}

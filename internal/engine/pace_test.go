@@ -105,12 +105,15 @@ func TestStepsFollowTheDevice(t *testing.T) {
 		for _, test := range []struct {
 			token       time.Duration
 			least, most int
-		}{{50 * time.Microsecond, 576, 736}, {200 * time.Microsecond, 160, 192}, {50 * time.Microsecond, 576, 736}} {
+		}{{50 * time.Microsecond, 639, 767}, {200 * time.Microsecond, 160, 192}, {50 * time.Microsecond, 639, 767}} {
 			run.cost = linear(4*time.Millisecond, 0, test.token)
 			run.run(12)
 			for _, n := range second(run.run(4)) {
 				if n < test.least || n > test.most {
 					t.Errorf("with %v a token, a step has %d; want %d to %d", test.token, n, test.least, test.most)
+				}
+				if n > 512 && (n+1)%128 != 0 {
+					t.Errorf("with %v a token, a step has %d prompt tokens and one that decodes, which are no whole tiles of 128", test.token, n)
 				}
 			}
 		}

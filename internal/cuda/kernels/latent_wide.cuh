@@ -81,9 +81,6 @@ struct Cursor {
   METHOD bool ends() const { return left == 1 || (position + latentPiece) % segmentTokens == 0; }
 };
 
-// later moves a descriptor by bytes.
-INLINE u64 later(u64 of, int bytes) { return of >> 32 << 32 | u32(u32(of) + (bytes >> 4)); }
-
 // oneOf returns a if first is set, else b. The compiler would index an array of numbers instead.
 INLINE float oneOf(bool first, float a, float b) {
   float r;

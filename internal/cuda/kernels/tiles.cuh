@@ -37,10 +37,19 @@ INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
   return false;
 }
 
+// tilesOf returns the number of tiles of a step.
+INLINE int tilesOf(const AttentionArgs &a, int per) {
+  int tiles = 0;
+  for (int q = tidX() % 32, seqs = *a.seqs; q < seqs; q += 32) tiles += (a.starts[q + 1] - a.starts[q] + per - 1) / per;
+  UNROLL for (int m = 1; m < 32; m *= 2) tiles += int(shuffleXor(u32(tiles), m));
+  return tiles;
+}
+
 // A Share is the heads of a group of blocks: n heads of a KV head, at most rows. tokens is the
 // number of tokens whose heads fill a tile of that many rows.
 struct Share {
   int kvHead, head, n, tokens;
+  METHOD Share() {}
   METHOD Share(const AttentionArgs &a, int group, int rows) {
     const int share = a.heads / a.kvHeads, chunks = (share + rows - 1) / rows;
     kvHead = group / chunks;

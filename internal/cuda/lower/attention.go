@@ -237,22 +237,23 @@ func (by attentionBy) tileShared() int {
 const (
 	groupRows       = 64
 	wideTileThreads = 384
-	wideColumns     = 128 // the most of a group
+	wideColumns     = 128       // the most of a group
+	wideRing        = 128 << 10 // bytes of keys and values
 	runTokens       = 32
 )
 
-// wide returns the rows of a wide tile, and the shared memory in bytes of the ring of keys and values
-// and of the sums of its rows.
+// wide returns the rows of a wide tile, and the shared memory in bytes of the ring of keys and values,
+// of the queries, and of the sums of both groups.
 func (by attentionBy) wide() (rows, shared int) {
-	stages, columns := 8, by.wideDim
-	if rows = 2 * groupRows; by.wideDim > wideColumns {
-		rows, stages, columns = groupRows, 4, wideColumns
+	rows, columns := 2*groupRows, by.wideDim
+	if columns > wideColumns {
+		rows, columns = groupRows, wideColumns
 	}
-	return rows, stages*4*runTokens*by.wideDim + 2*4*groupRows*(columns+4) + 1024
+	return rows, wideRing + 2*rows*by.wideDim + 2*4*groupRows*columns + 1024
 }
 
 // attend returns the launch of attention for steps that do not decode. It uses wide tiles where
-// they have a kernel and the step is so large that blocks share no segments.
+// they have a kernel, but for steps with few of them, whose segments blocks share.
 func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	tiles, err := c.attendTiles(by, a)
 	if err != nil || by.wideDim == 0 {
@@ -263,18 +264,23 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads
 	wide, err := c.launchShared(family, "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
-		return tileGrid(rows, kvHeads, share, sh)
+		return driver.Dim3{X: min(tileGrid(rows, kvHeads, share, sh).Size(), c.Multiprocessors)}
 	})
 	if err != nil {
 		return Launch{}, err
 	}
 	return oneOf(tiles.Name+", "+family, []Launch{tiles, wide}, func(sh *Shape) int {
-		if sh.Tokens*sh.segments <= splitPartials {
+		few := tileGrid(rows, kvHeads, share, sh).Size() < c.Multiprocessors/fewWideTiles
+		if few && sh.Tokens*sh.segments <= splitPartials {
 			return 0
 		}
 		return 1
 	}), nil
 }
+
+// fewWideTiles is the number of multiprocessors for each wide tile below which a step has few. Tiles
+// are counted as in [tileGrid], that is twice.
+const fewWideTiles = 5
 
 // tileGrid returns a grid for tiles of so many rows, which are tokens of one sequence, or of sequences
 // with one prefix, and the query heads of one key/value head. Each of these may end within a tile.
