@@ -42,7 +42,7 @@ func TestProfile(t *testing.T) {
 		}
 		fmt.Printf("  memory %.0f GB/s\n", bandwidth/1e9)
 		for _, size := range profileSizes(t) {
-			what := fmt.Sprintf("%d x %d tokens, %d chosen", size.seqs, size.tokens, size.seqs*size.rows)
+			what := fmt.Sprintf("%d x %d tokens and %d x 1, %d chosen", size.seqs, size.tokens, size.decoding, size.seqs*size.rows+size.decoding)
 			graphs, apart := profiled(t, b, p, size)
 			plain, _ := profiled(t, eager, p, size)
 			one, _ := profiled(t, serial, p, size)
@@ -54,26 +54,31 @@ func TestProfile(t *testing.T) {
 	})
 }
 
-// A profileSize is the number of sequences in a step, the number of tokens of each, and of how many of
-// these the step chooses the next one.
-type profileSize struct{ seqs, tokens, rows int }
+// A profileSize is the number of sequences in a step, the number of tokens of each, of how many of
+// these the step chooses the next one, and the number of other sequences, with one token each.
+type profileSize struct{ seqs, tokens, rows, decoding int }
 
 // profileSizes returns the sizes that SIZES names, for example 16x1,1x256, or a few defaults. 1x6x6 is
-// a step that verifies 5 drafted tokens.
+// a step that verifies 5 drafted tokens, 2x300+100 one that reads two prompts beside 100 sequences.
 func profileSizes(t *testing.T) (all []profileSize) {
 	t.Helper()
 	names := cmp.Or(os.Getenv("SIZES"), "1x1,16x1,1x256")
 	for _, name := range strings.Split(names, ",") {
 		s := profileSize{rows: 1}
 		numbers := []*int{&s.seqs, &s.tokens, &s.rows}
-		parts := strings.Split(name, "x")
+		main, others, mixed := strings.Cut(name, "+")
+		parts := strings.Split(main, "x")
 		good := len(parts) == 2 || len(parts) == 3
 		for i := range parts[:min(len(parts), len(numbers))] {
 			n, err := strconv.Atoi(parts[i])
 			*numbers[i], good = n, good && err == nil
 		}
-		if !good || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 || s.rows < 1 || s.rows > s.tokens {
-			t.Fatalf("SIZES=%s: %q is not 1 to 256 sequences x tokens, as in 16x1, or that x at most as many rows, as in 1x6x6", names, name)
+		if mixed {
+			n, err := strconv.Atoi(others)
+			s.decoding, good = n, good && err == nil
+		}
+		if !good || s.seqs < 1 || s.decoding < 0 || s.seqs+s.decoding > 256 || s.tokens < 1 || s.rows < 1 || s.rows > s.tokens {
+			t.Fatalf("SIZES=%s: %q is not sequences x tokens, as in 16x1, or that x at most as many rows, as in 1x6x6, or these and other sequences, as in 2x300+100, together 1 to 256", names, name)
 		}
 		all = append(all, s)
 	}
@@ -90,9 +95,9 @@ type profiledStep struct {
 // the median time of each kind.
 func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whole, apart profiledStep) {
 	t.Helper()
-	seqs, tokens := size.seqs, size.tokens
-	length := 512 + (tokens+31)/32*32 // whole pages
-	lim := plan.Limits{Tokens: max(256, seqs*tokens), Seqs: seqs, Rows: seqs * size.rows, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
+	seqs := size.seqs + size.decoding
+	length := 512 + (size.tokens+31)/32*32 // whole pages
+	lim := plan.Limits{Tokens: max(256, size.seqs*size.tokens+size.decoding), Seqs: seqs, Rows: size.seqs*size.rows + size.decoding, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
 	if os.Getenv("ACTIVATIONS") == "f8" {
 		lim.Activations = tensor.F8_E4M3
 	}
@@ -110,12 +115,17 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 			t.Error(err)
 		}
 	}()
-	step := func(position, n int, spans bool) profiledStep {
+	// step runs a step of sequences at this position: n tokens of each, or decoded of the others.
+	step := func(position, n, decoded int, spans bool) profiledStep {
 		x := &plan.Batch{Start: []int32{0}, Timed: true, Spans: spans, Tables: make([]plan.PageTable, len(p.Groups))}
 		for g := range x.Tables {
 			x.Tables[g].Start = []int32{0}
 		}
 		for s := range seqs {
+			n := n
+			if s >= size.seqs {
+				n = decoded
+			}
 			for i := range n {
 				x.Tokens, x.Positions = append(x.Tokens, int32((position+i)*31+s*7)%int32(p.Vocab)), append(x.Positions, int32(position+i))
 			}
@@ -152,12 +162,12 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, size profileSize) (whol
 		return got
 	}
 	for at := 0; at < 256; at += 256 / seqs { // the context that steps attend to
-		step(at, 256/seqs, false)
+		step(at, 256/seqs, 256/seqs, false)
 	}
 	median := func(spans bool) profiledStep {
 		var all []profiledStep
 		for range profileRuns {
-			all = append(all, step(256, tokens, spans))
+			all = append(all, step(256, size.tokens, 1, spans))
 		}
 		slices.SortFunc(all, func(a, b profiledStep) int { return cmp.Compare(a.result.Times.Total, b.result.Times.Total) })
 		return all[len(all)/2]
