@@ -42,7 +42,7 @@ template <int D> INLINE Range rangeOf(const AttentionArgs &a, int position, int 
 }
 
 // Jobs are the tiles of a block. Later tiles of a sequence see more positions, so they come first,
-// and every other round of the blocks is in the opposite order.
+// and blocks take them in ascending and descending order by turns.
 struct Jobs {
   const AttentionArgs &a;
   int groups, count, rows;
@@ -174,27 +174,27 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
     top[r] = there && a.sinks ? a.sinks[headOf(row)] * log2e : -infinity, sum[r] = there && a.sinks ? 1 : 0;
     partTop[r] = -infinity, partSum[r] = 0;
   }
-  // The groups of a tile with the same rows share the queries.
-  constexpr int askers = D > V ? 256 : 128;
-  const auto syncAskers = [&]() ALWAYS { asm volatile("bar.sync %0, %1;" ::"r"(D > V ? 3 : 3 + group), "n"(askers) : "memory"); };
+  // Groups with the same rows share the queries: so many threads load and read them.
+  constexpr int readers = D > V ? 256 : 128;
+  const auto syncReaders = [&]() ALWAYS { asm volatile("bar.sync %0, %1;" ::"r"(D > V ? 3 : 3 + group), "n"(readers) : "memory"); };
   {
     constexpr int some = 4; // pieces of 8 numbers that a thread loads at a time
     const int row = thread % groupRows, from = (D > V ? 2 * group : 0) + thread / groupRows;
     const bool there = skip + row < rows;
-    if (D > V) syncAskers(); // the other group has read the queries of the tile before
+    if (D > V) syncReaders(); // the other group has read the queries of the tile before
     const float4 *q = reinterpret_cast<const float4 *>(a.q + (there ? s64(tokenOf(skip + row)) * a.stride + headOf(skip + row) * D : 0));
-    _Pragma("unroll 1") for (int c = from; c < D / 8; c += some * (askers / groupRows)) {
+    _Pragma("unroll 1") for (int c = from; c < D / 8; c += some * (readers / groupRows)) {
       float4 v[some][2];
       UNROLL for (int i = 0; i < some; i++) {
-        UNROLL for (int h = 0; h < 2; h++) v[i][h] = q[2 * (c + i * (askers / groupRows)) + h];
+        UNROLL for (int h = 0; h < 2; h++) v[i][h] = q[2 * (c + i * (readers / groupRows)) + h];
       }
       UNROLL for (int i = 0; i < some; i++) {
         const uint4 halves{halvesOf(v[i][0].x, v[i][0].y), halvesOf(v[i][0].z, v[i][0].w), halvesOf(v[i][1].x, v[i][1].y), halvesOf(v[i][1].z, v[i][1].w)};
-        storeChunk(queries + ((c + i * (askers / groupRows)) * groupRows + row) * 16, there ? halves : uint4{});
+        storeChunk(queries + ((c + i * (readers / groupRows)) * groupRows + row) * 16, there ? halves : uint4{});
       }
     }
     showCopies();
-    syncAskers();
+    syncReaders();
   }
   float part[V / 2]; // sums of a segment, in the order of a product's accumulators
   UNROLL for (int c = 0; c < V / 2; c++) part[c] = 0;
@@ -205,11 +205,11 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   float x[16 * N], value[V / 2], f[N][2], h[N][2];
   u32 weight[N][2][4];
   bool same[N]; // all factors f of the warp are 1, or the sums are 0
-  const u64 asked = piecesOfRows(queries, groupRows * 16);
+  const u64 queryPieces = piecesOfRows(queries, groupRows * 16);
   const auto multiplyKeys = [&](u32 at) ALWAYS {
     const u64 keys = piecesOfRows(u32(uniform(int(at))), W::chunkBytes);
     beginProducts();
-    UNROLL for (int k = 0; k < D / 16; k++) multiplyPieces<W::tokens>(x, later(asked, 2 * groupRows * 16 * k), later(keys, 2 * W::chunkBytes * k), k > 0);
+    UNROLL for (int k = 0; k < D / 16; k++) multiplyPieces<W::tokens>(x, later(queryPieces, 2 * groupRows * 16 * k), later(keys, 2 * W::chunkBytes * k), k > 0);
     endProducts();
   };
   const auto multiplyValues = [&](u32 at, int u) ALWAYS {
