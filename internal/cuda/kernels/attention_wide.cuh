@@ -129,7 +129,7 @@ template <int D> INLINE void bring(const AttentionArgs &a, const Share &share, c
         }
       }
     }
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(ring.there + 8 * ring.stage) : "memory");
+    arriveAfterCopies(ring.there + 8 * ring.stage);
     UNROLL for (int i = 0; i < copyWarps; i++) ring.next();
   }
   // The ring is where the next tile begins.
@@ -176,7 +176,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
   }
   // Groups with the same rows share the queries: so many threads load and read them.
   constexpr int readers = D > V ? 256 : 128;
-  const auto syncReaders = [&]() ALWAYS { asm volatile("bar.sync %0, %1;" ::"r"(D > V ? 3 : 3 + group), "n"(readers) : "memory"); };
+  const auto syncReaders = [&]() ALWAYS { syncSome<readers>(D > V ? 3 : 3 + group); };
   {
     constexpr int some = 4; // pieces of 8 numbers that a thread loads at a time
     const int row = thread % groupRows, from = (D > V ? 2 * group : 0) + thread / groupRows;
@@ -328,7 +328,7 @@ template <int D> INLINE void attendRows(const AttentionArgs &a, const Share &sha
 
   UNROLL for (int c = 0; c < V / 2; c++) part[c] = divide(kept[128 * c], sum[c / 2 % 2]);
   kept -= thread;
-  const auto syncGroup = [&]() ALWAYS { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); };
+  const auto syncGroup = [&]() ALWAYS { syncSome<128>(1 + group); };
   syncGroup();
   // Pieces of 16 bytes change places within 128 bytes, so that rows use different banks.
   UNROLL for (int n = 0; n < V / 8; n++) {

@@ -14,6 +14,12 @@ INLINE void awaitPhase(u32 barrier, u32 parity) {
   asm volatile("{\n.reg .pred p;\nAGAIN%=:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN%=;\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
+// arriveAfterCopies arrives when the copies of copyChunk that the thread has begun are done.
+INLINE void arriveAfterCopies(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory"); }
+
+// syncSome waits for N threads that name this barrier, of 1 to 15.
+template <int N> INLINE void syncSome(int barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
+
 // copyBulk copies bytes, a multiple of 16, to shared memory and counts them at the barrier.
 INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");

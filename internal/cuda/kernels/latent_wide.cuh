@@ -88,9 +88,6 @@ INLINE float oneOf(bool first, float a, float b) {
   return r;
 }
 
-// syncSome waits for N threads that name this barrier.
-template <int N> INLINE void syncSome(int barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
-
 // LatentCopies is the warpgroup of copies, and of the sums of weights. A warp copies a run of each
 // piece, every other part. It has 8 rows of the sums, and a lane has row lane%8 of them.
 struct LatentCopies {

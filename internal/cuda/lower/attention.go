@@ -259,23 +259,35 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 	if err != nil || by.wideDim == 0 {
 		return tiles, err
 	}
-	rows, shared := by.wide()
-	family := fmt.Sprintf("wide_attention_%s_%d", by.cache, by.wideDim)
-	kvHeads := int(a.kvHeads)
-	share := int(a.heads) / kvHeads
-	wide, err := c.launchShared(family, "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: min(tileGrid(rows, kvHeads, share, sh).Size(), c.Multiprocessors)}
-	})
+	wide, err := c.attendWide(by, a)
 	if err != nil {
 		return Launch{}, err
 	}
-	return oneOf(tiles.Name+", "+family, []Launch{tiles, wide}, func(sh *Shape) int {
-		few := tileGrid(rows, kvHeads, share, sh).Size() < c.Multiprocessors/fewWideTiles
+	return oneOf(tiles.Name+", "+by.wideFamily(), []Launch{tiles, wide}, func(sh *Shape) int {
+		few := by.wideGrid(a, sh).Size() < c.Multiprocessors/fewWideTiles
 		if few && sh.Tokens*sh.segments <= splitPartials {
 			return 0
 		}
 		return 1
 	}), nil
+}
+
+// attendWide is attend with wide tiles alone.
+func (c *Compiler) attendWide(by attentionBy, a *attentionArgs) (Launch, error) {
+	_, shared := by.wide()
+	return c.launchShared(by.wideFamily(), "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: min(by.wideGrid(a, sh).Size(), c.Multiprocessors)}
+	})
+}
+
+func (by attentionBy) wideFamily() string {
+	return fmt.Sprintf("wide_attention_%s_%d", by.cache, by.wideDim)
+}
+
+// wideGrid is tileGrid for wide tiles.
+func (by attentionBy) wideGrid(a *attentionArgs, sh *Shape) driver.Dim3 {
+	rows, _ := by.wide()
+	return tileGrid(rows, int(a.kvHeads), int(a.heads/a.kvHeads), sh)
 }
 
 // fewWideTiles is the number of multiprocessors for each wide tile below which a step has few. Tiles

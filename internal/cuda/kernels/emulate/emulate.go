@@ -1,7 +1,8 @@
 // Package emulate runs kernels without a GPU, for tests. It compiles a family of kernels for the
 // host with clang, maps the memory of a driver of package drivertest, and runs the launches of that
 // driver. Results are correct up to rounding, and the orders of sums are those of the kernels;
-// times mean nothing. It emulates the kernels for all devices (sm_80), not those for Hopper.
+// times mean nothing. It emulates the kernels for all devices (sm_80), and of those for Hopper
+// attention of prompts.
 //
 // A kernel that reads uninitialized shared memory or device memory gets NaN. Deadlocks, misaligned
 // accesses and indices beyond arrays are errors. Every other launch runs its blocks and their
@@ -55,10 +56,14 @@ type GPU struct {
 // A kernel is a kernel of a family, with the name of its argument structure.
 type kernel struct{ name, arguments string }
 
-// Open prepares a device for a test and its subtests. It skips the test if there is no clang-19.
-// REALIZAR_EMULATED names a folder that keeps compiled kernels for later runs.
+// Open prepares a device for a test and its subtests. It skips the test if there is no clang-19, and
+// with the race detector, which does not see the processes that run kernels. REALIZAR_EMULATED names
+// a folder that keeps compiled kernels for later runs.
 func Open(t testing.TB) *GPU {
 	t.Helper()
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
 		t.Skip("there is no clang-19")

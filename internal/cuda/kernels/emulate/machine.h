@@ -32,7 +32,7 @@ struct Thread {
   int id;
   ucontext_t start;
   jmp_buf at;
-  bool begun, done;
+  bool begun, done, idle; // idle: it has done nothing since it ran last but look for others
   Barrier *waits; // for the end of phase
   int phase;
 };
@@ -46,7 +46,7 @@ struct Warp {
 
 inline Thread threads[maxThreads];
 inline Warp warps[maxThreads / lanes];
-inline Barrier blockBarrier;
+inline Barrier blockBarrier, namedBarriers[16];
 inline int live, threadsOfBlock;
 inline Thread *current;
 inline ucontext_t scheduler;
@@ -72,6 +72,12 @@ __attribute__((noinline)) inline void wait(Barrier &b, int all) {
 }
 
 inline void syncBlock() { wait(blockBarrier, live); }
+
+// pause lets other threads run. again says that the thread did nothing since its last pause.
+__attribute__((noinline)) inline void pause(bool again) {
+  current->waits = nullptr, current->idle = again;
+  if (_setjmp(current->at) == 0) _longjmp(schedulerAt, 1);
+}
 
 // exchange gives the other lanes of the warp n words of this lane, and returns the words of all
 // lanes.
@@ -111,6 +117,7 @@ __attribute__((noinline)) inline void resume(Thread &t) {
 inline void runBlock(bool descending) {
   const int n = threadsOfBlock;
   blockBarrier = Barrier{}, live = n;
+  memset(namedBarriers, 0, sizeof namedBarriers);
   memset(warps, 0, sizeof warps);
   for (int i = 0; i < n; i++) {
     Thread &t = threads[i];
@@ -125,8 +132,9 @@ inline void runBlock(bool descending) {
     for (int k = 0; k < n; k++) {
       Thread &t = threads[descending ? n - 1 - k : k];
       if (t.done || (t.waits && t.waits->phase == t.phase)) continue;
-      any = true, t.waits = nullptr;
+      t.waits = nullptr, t.idle = false;
       resume(t);
+      any |= !t.idle;
     }
     if (!any) fail("threads wait for others that never come", live);
   }

@@ -1,0 +1,5 @@
+//go:build race
+
+package emulate
+
+const raceDetector = true
