@@ -47,6 +47,13 @@ INLINE void beginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memo
 INLINE void endProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int LEFT> INLINE void awaitProducts() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
 
+// oneOf returns a if first is set, else b. The compiler would index an array of numbers instead.
+INLINE float oneOf(bool first, float a, float b) {
+  float r;
+  asm("{ .reg .pred first; setp.ne.u32 first, %3, 0; selp.f32 %0, %1, %2, first; }" : "=f"(r) : "f"(a), "f"(b), "r"(u32(first)));
+  return r;
+}
+
 // loadIf returns the number at p if there is set, else 0.
 INLINE float loadIf(bool there, const float *p) {
   float v = 0;

@@ -81,13 +81,6 @@ struct Cursor {
   METHOD bool ends() const { return left == 1 || (position + latentPiece) % segmentTokens == 0; }
 };
 
-// oneOf returns a if first is set, else b. The compiler would index an array of numbers instead.
-INLINE float oneOf(bool first, float a, float b) {
-  float r;
-  asm("{ .reg .pred first; setp.ne.u32 first, %3, 0; selp.f32 %0, %1, %2, first; }" : "=f"(r) : "f"(a), "f"(b), "r"(u32(first)));
-  return r;
-}
-
 // LatentCopies is the warpgroup of copies, and of the sums of weights. A warp copies a run of each
 // piece, every other part. It has 8 rows of the sums, and a lane has row lane%8 of them.
 struct LatentCopies {
@@ -238,7 +231,7 @@ struct LatentScores {
           const float product = x[4 * n + 2 * h + e];
           v[e] = !WHOLE && product == -infinity ? 0 : weightOf(product, by, top[e]);
         }
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + h * queryBytes + 128 * n), "r"(halvesOf(v[0], v[1])) : "memory");
+        storeWord(to + h * queryBytes + 128 * n, halvesOf(v[0], v[1]));
       }
     }
   }
@@ -410,8 +403,7 @@ template <int N> INLINE void attendLatents(const AnyAttentionArgs &a) {
     UNROLL for (int k = 0; k < manyTokens; k++) {
       if (w.token() + k >= *a.count) break;
       LatentRows(a, w.token() + k, blockX()).load<6>(a, tidX() - 128, wideLatentThreads - 128, [&](int row, int at, uint2 four) ALWAYS {
-        const u32 to = w.queries() + at / 8 * queryBytes + (latentHeads * k + row) * 16 + at % 8 * 2;
-        asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(four.x), "r"(four.y) : "memory");
+        storeHalf(w.queries() + at / 8 * queryBytes + (latentHeads * k + row) * 16 + at % 8 * 2, four);
       });
     }
     showCopies();

@@ -57,6 +57,8 @@ INLINE uint4 loadChunk(u32 from) {
 INLINE void storeChunk(u32 to, uint4 v) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
+INLINE void storeHalf(u32 to, uint2 v) { asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(v.x), "r"(v.y) : "memory"); }
+INLINE void storeWord(u32 to, u32 v) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(v) : "memory"); }
 
 // endCopies ends a group of copies. waitCopies waits for all groups of the thread but its last N.
 INLINE void endCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

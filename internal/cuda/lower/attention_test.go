@@ -3,7 +3,6 @@ package lower
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"unsafe"
 
@@ -22,23 +21,7 @@ type span struct{ past, tokens int }
 // on the host: rows that fill tiles and rows that do not, of several sequences, with windows, softcaps
 // and sinks.
 func TestWideAttention(t *testing.T) {
-	g := emulate.Open(t)
-	options := g.Options(1)
-	options.Devices[0].Capability = driver.Capability{Major: 9}
-	d := drivertest.New(t, options).Driver()
-	devices, err := d.Devices()
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpu, err := device.Open(d, devices[0], driver.Capability{Major: 9}, g.PTX)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := gpu.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	gpu := openHopper(t)
 	several := []span{{0, 37}, {500, 1}, {130, 33}, {31, 1}, {63, 2}}
 	for _, test := range []struct {
 		headDim, heads, kvHeads, pageTokens, window int
@@ -55,186 +38,274 @@ func TestWideAttention(t *testing.T) {
 		{headDim: 256, heads: 2, kvHeads: 1, pageTokens: 32, window: 100, softcap: 30, spans: []span{{200, 70}}, blocks: 2},
 	} {
 		t.Run(fmt.Sprintf("%d heads of %d, window %d", test.heads, test.headDim, test.window), func(t *testing.T) {
-			c := &Compiler{Layout: &Layout{lim: &plan.Limits{Cache: tensor.F16, PageTokens: test.pageTokens}}, Kernel: gpu.Function, Shared: gpu.Shared, Hopper: true, Multiprocessors: test.blocks, SharedPerBlock: gpu.Info.SharedPerBlock}
+			c := compilerFor(gpu, test.pageTokens, test.blocks)
 			by := c.attentionBy(test.headDim)
 			if by.wideDim != test.headDim {
 				t.Fatalf("there are no wide tiles for heads of %d", test.headDim)
 			}
-			a := &attentionArgs{
-				heads: int32(test.heads), kvHeads: int32(test.kvHeads), dim: int32(test.headDim), scale: 0.125,
-				softcap: test.softcap, window: int32(test.window),
-			}
-			var got [2][]byte
-			sh, tokens := &Shape{}, 0
-			for _, s := range test.spans {
-				tokens += s.tokens
-			}
-			sh.Tokens, sh.segments = Power(tokens), splitPartials // so many that blocks share none
-			err := gpu.Main.Do(func() error {
-				b := &attentionBuffers{c: gpu.Main, rng: rand.New(rand.NewPCG(1, uint64(test.headDim)))}
-				b.fill(a, test.spans, tokens, test.pageTokens, test.sinks)
-				st, err := gpu.Main.NewStream()
-				if err != nil {
-					return err
+			computeTheSame(t, gpu, test.spans, test.pageTokens, func(b *stepBuffers) ([]func(*driver.Stream) error, error) {
+				a := &attentionArgs{
+					heads: int32(test.heads), kvHeads: int32(test.kvHeads), dim: int32(test.headDim), scale: 0.125, softcap: test.softcap,
+					window: int32(test.window), stride: int32(test.heads * test.headDim), count: b.count, seqs: b.seqs, starts: b.starts,
 				}
-				for i, launch := range []func(attentionBy, *attentionArgs) (Launch, error){c.attendTiles, c.attendWide} {
-					out := b.out(a, tokens)
-					l, err := launch(by, a)
-					if err == nil {
-						err = l.begin(st, sh)
-					}
-					if err == nil {
-						err = st.Synchronize()
-					}
-					if err != nil {
-						return err
-					}
-					got[i] = b.read(out)
+				a.q, a.table = put(b, b.normal(b.tokens*int(a.stride))), b.table
+				a.pool = poolArgs{pageTokens: int32(test.pageTokens), kvHeads: a.kvHeads, dim: a.dim}
+				a.pool.base, a.pool.apart = b.pool(test.kvHeads, test.headDim, test.headDim)
+				if test.sinks {
+					a.sinks = put(b, b.normal(test.heads))
 				}
-				b.free()
-				if err := st.Destroy(); err != nil {
-					return err
+				sh := &Shape{Tokens: Power(b.tokens), segments: splitPartials} // so many that blocks share none
+				var runs []func(*driver.Stream) error
+				for _, launch := range []func(attentionBy, *attentionArgs) (Launch, error){c.attendTiles, c.attendWide} {
+					runs = append(runs, func(st *driver.Stream) error {
+						a.out = b.out(test.heads * test.headDim)
+						l, err := launch(by, a)
+						if err != nil {
+							return err
+						}
+						return l.begin(st, sh)
+					})
 				}
-				return b.err
+				return runs, nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(got[0], got[1]) {
-				t.Errorf("%d of %d bytes differ", differ(got[0], got[1]), len(got[0]))
-			}
-			if numbers := device.Words[float32](got[0]); numbers[0] != numbers[0] || numbers[0] == 0 {
-				t.Errorf("the first number is %v", numbers[0])
-			}
 		})
 	}
 }
 
-func differ(a, b []byte) (n int) {
-	for i := range a {
-		if a[i] != b[i] {
-			n++
+// The kernel for many tokens of latent attention on Hopper computes the bits of that for one.
+func TestWideLatent(t *testing.T) {
+	gpu := openHopper(t)
+	for _, test := range []struct {
+		keyDim, values, heads, pageTokens, window int
+		spans                                     []span
+	}{
+		{keyDim: 576, values: 512, heads: 16, pageTokens: 32, spans: []span{{0, 5}, {300, 1}, {62, 4}}},
+		{keyDim: 288, values: 256, heads: 20, pageTokens: 64, window: 90, spans: []span{{500, 3}, {0, 2}}},
+	} {
+		t.Run(fmt.Sprintf("%d heads of %d and %d, window %d", test.heads, test.keyDim, test.values, test.window), func(t *testing.T) {
+			c := compilerFor(gpu, test.pageTokens, 132)
+			attr := &plan.AttentionAttr{Heads: test.heads, KVHeads: 1, HeadDim: test.keyDim, ValueDim: test.values, Latent: true}
+			computeTheSame(t, gpu, test.spans, test.pageTokens, func(b *stepBuffers) ([]func(*driver.Stream) error, error) {
+				a := &anyAttentionArgs{
+					heads: int32(test.heads), values: int32(test.values), latent: 1, scale: 0.05, window: int32(test.window),
+					stride: int32(test.heads * test.keyDim), count: b.count, maxSegments: 1,
+				}
+				a.q, a.table = put(b, b.normal(b.tokens*int(a.stride))), b.table
+				a.pool = anyPoolArgs{pageTokens: int32(test.pageTokens), every: 1, rows: int32(test.pageTokens), kvHeads: 1, keyDim: int32(test.keyDim)}
+				a.pool.base, a.pool.apart = b.pool(1, test.keyDim, 0)
+				name := "attend_512"
+				if test.values <= 256 {
+					name = "attend_256"
+				}
+				groups := latentGroups(attr)
+				var runs []func(*driver.Stream) error
+				for _, l := range []struct {
+					family, name    string
+					threads, shared int
+					grid            driver.Dim3
+				}{
+					{"latent", "attend", 256, 0, driver.Dim3{X: 1, Y: groups, Z: b.tokens}},
+					{"wide_latent", name, wideLatentThreads, c.latentShared(attr), driver.Dim3{X: groups, Y: (b.tokens + latentTokens - 1) / latentTokens}},
+				} {
+					f, err := c.sharedKernel(l.family, l.name, l.shared)
+					if err != nil {
+						return nil, err
+					}
+					runs = append(runs, func(st *driver.Stream) error {
+						a.out = b.out(test.heads * test.values)
+						return c.queue(f, st, driver.LaunchConfig{Grid: l.grid, Block: driver.Dim3{X: l.threads}, Shared: l.shared}, device.Arguments(a))
+					})
+				}
+				return runs, nil
+			})
+		})
+	}
+}
+
+// openHopper opens a device of capability 9.0 whose kernels run on the host.
+func openHopper(t *testing.T) *device.GPU {
+	t.Helper()
+	g := emulate.Open(t)
+	options, hopper := g.Options(1), driver.Capability{Major: 9}
+	options.Devices[0].Capability = hopper
+	d := drivertest.New(t, options).Driver()
+	devices, err := d.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := device.Open(d, devices[0], hopper, g.PTX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := gpu.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return gpu
+}
+
+func compilerFor(gpu *device.GPU, pageTokens, multiprocessors int) *Compiler {
+	return &Compiler{
+		Layout: &Layout{lim: &plan.Limits{Cache: tensor.F16, PageTokens: pageTokens}}, Kernel: gpu.Function, Shared: gpu.Shared,
+		Hopper: true, Multiprocessors: multiprocessors, SharedPerBlock: gpu.Info.SharedPerBlock,
+	}
+}
+
+// computeTheSame checks that launches write the same bits, and numbers. begin returns functions that
+// give a step of these spans a new output and queue a launch.
+func computeTheSame(t *testing.T, gpu *device.GPU, spans []span, pageTokens int, begin func(b *stepBuffers) ([]func(*driver.Stream) error, error)) {
+	t.Helper()
+	var got [][]byte
+	err := gpu.Main.Do(func() error {
+		b := &stepBuffers{c: gpu.Main, rng: rand.New(rand.NewPCG(1, 2)), spans: spans, pageTokens: pageTokens}
+		st, err := gpu.Main.NewStream()
+		if err != nil {
+			return err
+		}
+		b.step()
+		runs, err := begin(b)
+		for _, run := range runs {
+			if err == nil {
+				err = run(st)
+			}
+			if err == nil {
+				err = st.Synchronize()
+			}
+			got = append(got, b.read())
+		}
+		for _, p := range b.held {
+			b.keep(gpu.Main.Free(p))
+		}
+		b.keep(err)
+		b.keep(st.Destroy())
+		return b.err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	different := 0
+	for i := range got[0] {
+		if got[0][i] != got[1][i] {
+			different++
 		}
 	}
-	return n
+	if different > 0 {
+		t.Errorf("%d of %d bytes differ", different, len(got[0]))
+	}
+	if first := device.Words[float32](got[0])[0]; first != first || first == 0 {
+		t.Errorf("the first number is %v", first)
+	}
 }
 
-// attentionBuffers are the inputs of attention on a device. err is the first error.
-type attentionBuffers struct {
-	c    *driver.Context
-	rng  *rand.Rand
-	held []driver.DevicePtr
-	err  error
+// stepBuffers are the inputs of a step of some spans on a device.
+type stepBuffers struct {
+	c          *driver.Context
+	rng        *rand.Rand
+	spans      []span
+	pageTokens int
+	err        error // the first one
+
+	tokens              int
+	count, seqs, starts driver.DevicePtr
+	table               tableArgs
+	pages               []int32
+	held                []driver.DevicePtr
+	last                device.Forms // the last output, and its sizes in bytes
+	lastF32, lastF16    int
 }
 
-// free frees the memory.
-func (b *attentionBuffers) free() {
-	for _, p := range b.held {
-		if err := b.c.Free(p); b.err == nil {
-			b.err = err
-		}
+func (b *stepBuffers) keep(err error) {
+	if b.err == nil {
+		b.err = err
 	}
 }
 
 // put copies all to new device memory.
-func put[T any](b *attentionBuffers, all []T) driver.DevicePtr {
+func put[T any](b *stepBuffers, all []T) driver.DevicePtr {
 	var v T
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(all))), len(all)*int(unsafe.Sizeof(v)))
 	p, err := b.c.Alloc(len(bytes))
 	if err == nil {
 		err = b.c.CopyToDevice(p, bytes)
 	}
-	if b.err == nil {
-		b.err = err
-	}
+	b.keep(err)
 	b.held = append(b.held, p)
 	return p
 }
 
-// fill sets the inputs of a step of these spans, whose pages are in no order.
-func (b *attentionBuffers) fill(a *attentionArgs, spans []span, tokens, pageTokens int, sinks bool) {
-	headDim, kvHeads := int(a.dim), int(a.kvHeads)
-	starts, places, pages := []int32{0}, []Place(nil), []int32(nil)
-	positions := 0
-	for _, s := range spans {
-		shift := len(pages)
-		for range (s.past + s.tokens + pageTokens - 1) / pageTokens {
-			pages = append(pages, int32(len(pages)))
+func (b *stepBuffers) normal(n int) []float32 {
+	all := make([]float32, n)
+	for i := range all {
+		all[i] = float32(b.rng.NormFloat64())
+	}
+	return all
+}
+
+// pagesOf returns the number of pages of a sequence.
+func (b *stepBuffers) pagesOf(s span) int {
+	return (s.past + s.tokens + b.pageTokens - 1) / b.pageTokens
+}
+
+// step sets what does not depend on heads. Pages are in no order.
+func (b *stepBuffers) step() {
+	starts, places := []int32{0}, []Place(nil)
+	for _, s := range b.spans {
+		shift := len(b.pages)
+		for range b.pagesOf(s) {
+			b.pages = append(b.pages, int32(len(b.pages)))
 		}
 		for i := range s.tokens {
 			places = append(places, Place{position: int32(s.past + i), shift: int32(shift)})
 		}
-		starts = append(starts, starts[len(starts)-1]+int32(s.tokens))
-		positions += s.past + s.tokens
+		b.tokens += s.tokens
+		starts = append(starts, int32(b.tokens))
 	}
-	for len(places) < Power(tokens) {
+	for len(places) < Power(b.tokens) {
 		places = append(places, Place{position: -1})
 	}
-	b.rng.Shuffle(len(pages), func(i, j int) { pages[i], pages[j] = pages[j], pages[i] })
+	b.rng.Shuffle(len(b.pages), func(i, j int) { b.pages[i], b.pages[j] = b.pages[j], b.pages[i] })
+	b.table = tableArgs{pages: put(b, b.pages), places: put(b, places)}
+	b.count, b.seqs, b.starts = put(b, []int32{int32(b.tokens)}), put(b, []int32{int32(len(b.spans))}), put(b, starts)
+}
 
-	pageNumbers := 2 * kvHeads * headDim * pageTokens
-	pool := make([]uint16, len(pages)*pageNumbers)
-	for i := range pool {
-		pool[i] = tensor.F32ToF16(float32(b.rng.NormFloat64()))
-	}
-	// Positions that no token has written hold NaN.
+// pool returns a pool of float16 keys and values, and the bytes from a page to the next. Positions
+// that no token has written hold NaN.
+func (b *stepBuffers) pool(kvHeads, keyDim, valueDim int) (base driver.DevicePtr, apart int64) {
+	keys := kvHeads * keyDim * b.pageTokens
+	page := keys + kvHeads*valueDim*b.pageTokens
+	all := make([]uint16, len(b.pages)*page)
 	at := 0
-	for _, s := range spans {
-		n := (s.past + s.tokens + pageTokens - 1) / pageTokens
-		last := int(pages[at+n-1]) * pageNumbers
-		for i := range pageNumbers {
-			position := i / 8 % pageTokens // of a key
-			if i >= pageNumbers/2 {
-				position = i / headDim % pageTokens
+	for _, s := range b.spans {
+		for k := range b.pagesOf(s) {
+			for i := range page {
+				position := i / 8 % b.pageTokens // of a key
+				if i >= keys {
+					position = (i - keys) / valueDim % b.pageTokens
+				}
+				v := uint16(0xffff)
+				if k*b.pageTokens+position < s.past+s.tokens {
+					v = tensor.F32ToF16(float32(b.rng.NormFloat64()))
+				}
+				all[int(b.pages[at+k])*page+i] = v
 			}
-			if (n-1)*pageTokens+position >= s.past+s.tokens {
-				pool[last+i] = 0xffff
-			}
 		}
-		at += n
+		at += b.pagesOf(s)
 	}
-	q := make([]float32, tokens*int(a.heads)*headDim)
-	for i := range q {
-		q[i] = float32(b.rng.NormFloat64())
-	}
-	a.q, a.stride = put(b, q), a.heads*a.dim
-	if sinks {
-		all := make([]float32, a.heads)
-		for i := range all {
-			all[i] = float32(b.rng.NormFloat64())
-		}
-		a.sinks = put(b, all)
-	}
-	a.pool = poolArgs{base: put(b, pool), apart: int64(2 * pageNumbers), pageTokens: int32(pageTokens), kvHeads: a.kvHeads, dim: a.dim}
-	a.table = tableArgs{pages: put(b, pages), places: put(b, places)}
-	a.count, a.seqs, a.starts = put(b, []int32{int32(tokens)}), put(b, []int32{int32(len(spans))}), put(b, starts)
+	return put(b, all), int64(2 * page)
 }
 
-// An output is device memory and its size in bytes.
-type output struct {
-	f32, f16    driver.DevicePtr
-	bytes, of16 int
+// out returns an output of this many columns, which holds zeros. read reads it.
+func (b *stepBuffers) out(cols int) device.Forms {
+	stride := (cols + 255) / 256 * 256
+	b.lastF32, b.lastF16 = 4*b.tokens*stride, 2*((b.tokens+127)/128*128)*stride
+	b.last = device.Forms{F32: put(b, make([]byte, b.lastF32)), F16: put(b, make([]byte, b.lastF16)), Stride: int32(stride), Cols: int32(cols), By: 0.5}
+	return b.last
 }
 
-// out gives the step an output that holds zeros.
-func (b *attentionBuffers) out(a *attentionArgs, tokens int) output {
-	stride := (int(a.heads*a.dim) + 255) / 256 * 256
-	o := output{bytes: 4 * tokens * stride, of16: 2 * (tokens + 127) / 128 * 128 * stride}
-	o.f32, o.f16 = put(b, make([]byte, o.bytes)), put(b, make([]byte, o.of16))
-	a.out = device.Forms{F32: o.f32, F16: o.f16, Stride: int32(stride), Cols: a.heads * a.dim, By: 0.5}
-	return o
-}
-
-// read returns the bytes of an output.
-func (b *attentionBuffers) read(o output) []byte {
-	all := make([]byte, o.bytes+o.of16)
-	for _, part := range []struct {
-		to   []byte
-		from driver.DevicePtr
-	}{{all[:o.bytes], o.f32}, {all[o.bytes:], o.f16}} {
-		if err := b.c.CopyToHost(part.to, part.from); b.err == nil {
-			b.err = err
-		}
-	}
+func (b *stepBuffers) read() []byte {
+	all := make([]byte, b.lastF32+b.lastF16)
+	b.keep(b.c.CopyToHost(all[:b.lastF32], b.last.F32))
+	b.keep(b.c.CopyToHost(all[b.lastF32:], b.last.F16))
 	return all
 }

@@ -2,7 +2,7 @@
 // host with clang, maps the memory of a driver of package drivertest, and runs the launches of that
 // driver. Results are correct up to rounding, and the orders of sums are those of the kernels;
 // times mean nothing. It emulates the kernels for all devices (sm_80), and of those for Hopper
-// attention of prompts.
+// attention and latent attention of prompts.
 //
 // A kernel that reads uninitialized shared memory or device memory gets NaN. Deadlocks, misaligned
 // accesses and indices beyond arrays are errors. Every other launch runs its blocks and their

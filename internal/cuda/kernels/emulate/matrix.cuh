@@ -34,5 +34,7 @@ INLINE void copyHalf(u32 to, const void *from) { sharedOf<uint2>(to) = *static_c
 INLINE uint2 loadHalf(u32 from) { return sharedOf<uint2>(from); }
 INLINE uint4 loadChunk(u32 from) { return sharedOf<uint4>(from); }
 INLINE void storeChunk(u32 to, uint4 v) { sharedOf<uint4>(to) = v; }
+INLINE void storeHalf(u32 to, uint2 v) { sharedOf<uint2>(to) = v; }
+INLINE void storeWord(u32 to, u32 v) { sharedOf<u32>(to) = v; }
 INLINE void endCopies() {}
 template <int N> INLINE void waitCopies() {}
