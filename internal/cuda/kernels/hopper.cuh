@@ -130,7 +130,7 @@ INLINE u64 columnsOfTiles(u32 at, int panelBytes) { return u64(at >> 4 & 0x3fff)
 INLINE u64 piecesOfRows(u32 at, int apart) { return u64(at >> 4 & 0x3fff) | u64(apart >> 4) << 16 | u64(8) << 32; }
 
 // multiplyColumns sets c to the products of a step of 16 rows of what columnsOfTiles describes, or
-// adds them to c.
+// adds them to c if add is set.
 template <int N> INLINE void multiplyColumns(float (&c)[N / 2], uint4 a, u64 x, bool add) {
   if constexpr (N == 64) {
     asm volatile("{ .reg .pred more; setp.ne.u32 more, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, more, 1, 1, 1; }"
