@@ -20,6 +20,9 @@ import (
 // prefixes once, however short.
 func openEmulated(t *testing.T) *Backend {
 	t.Helper()
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	g := emulate.Open(t)
 	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b

@@ -57,6 +57,9 @@ func groupPrograms(t *testing.T) map[string]*plan.Program {
 // Several devices compute the bits of one. If REALIZAR_EMULATED names a folder for compiled kernels,
 // models with all operations are tried.
 func TestGroupBits(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
 	programs, bases := groupPrograms(t), []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}}
@@ -96,6 +99,9 @@ func TestGroupBits(t *testing.T) {
 // Devices of which each has some of the layers compute the bits of one. If REALIZAR_EMULATED is set,
 // models with all operations are tried.
 func TestGroupByLayer(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	g := emulate.Open(t)
 	one, _ := openFake(t, g.Options(1), Options{PTX: g.PTX})
 	base := plan.Limits{Cache: tensor.F16, Activations: tensor.F16}
@@ -113,6 +119,9 @@ func TestGroupByLayer(t *testing.T) {
 // Programs with heads run on several devices, by tensor and by layer. If REALIZAR_EMULATED is set,
 // what heads predict is compared, with all forms of attention.
 func TestGroupHeads(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	g := emulate.Open(t)
 	for _, split := range []mesh.Split{mesh.ByTensor, mesh.ByLayer} {
 		t.Run(fmt.Sprint(split), func(t *testing.T) {
@@ -163,6 +172,9 @@ func TestGroupSums(t *testing.T) {
 // of another one, and send into the box that the other one still reads. Steps of five tokens have the
 // graph of eight, and with boxes of five rows a second exchange that has none.
 func TestGroupMeets(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	e := emulate.Open(t)
 	options := e.Options(2)
 	options.Apart = true
@@ -243,6 +255,9 @@ func TestGroupRefuses(t *testing.T) {
 
 // A device that does not answer ends the steps with an error, and the executable closes.
 func TestGroupLosesOne(t *testing.T) {
+	if raceDetector {
+		t.Skip("kernels run in other processes")
+	}
 	e := emulate.Open(t)
 	g := openGroup(t, e.Options(2), Options{PTX: e.PTX})
 	g.patience = 50 * time.Millisecond

@@ -21,7 +21,8 @@ template <int D> struct WideTile {
   static constexpr int runs = D > 128 ? 1 : 2, tokens = runs * runTokens;                      // of a step
   static constexpr int keyBytes = tokens * D * 2, chunkBytes = tokens * 16;                     // of a step's keys, and of 8 of their numbers
   static constexpr int panelBytes = tokens * 128;                                               // of 64 columns of a step's values
-  static constexpr int stages = D < 128 ? 8 : 4; // a multiple of copyWarps
+  static constexpr int stages = D < 128 ? 8 : 4;
+  static_assert(stages % copyWarps == 0 && stages * 2 * keyBytes == 128 << 10); // wideRing of lower/attention.go
   static constexpr int queryBytes = groupRows * D * 2, keptBytes = groupRows * columns * 4; // of a group: its queries, and its sums over segments
   static constexpr int bytes = stages * 2 * keyBytes + rows / groupRows * queryBytes + 2 * keptBytes + 1024;
 };

@@ -290,8 +290,8 @@ func (by attentionBy) wideGrid(a *attentionArgs, sh *Shape) driver.Dim3 {
 	return tileGrid(rows, int(a.kvHeads), int(a.heads/a.kvHeads), sh)
 }
 
-// fewWideTiles is the number of multiprocessors for each wide tile below which a step has few. Tiles
-// are counted as in [tileGrid], that is twice.
+// A step has few wide tiles if there is less than one of the grid for each fewWideTiles
+// multiprocessors. A grid has room for twice the tiles, as in [tileGrid].
 const fewWideTiles = 5
 
 // tileGrid returns a grid for tiles of so many rows, which are tokens of one sequence, or of sequences

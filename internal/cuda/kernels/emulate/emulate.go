@@ -56,14 +56,10 @@ type GPU struct {
 // A kernel is a kernel of a family, with the name of its argument structure.
 type kernel struct{ name, arguments string }
 
-// Open prepares a device for a test and its subtests. It skips the test if there is no clang-19, and
-// with the race detector, which does not see the processes that run kernels. REALIZAR_EMULATED names
-// a folder that keeps compiled kernels for later runs.
+// Open prepares a device for a test and its subtests. It skips the test if there is no clang-19.
+// REALIZAR_EMULATED names a folder that keeps compiled kernels for later runs.
 func Open(t testing.TB) *GPU {
 	t.Helper()
-	if raceDetector {
-		t.Skip("kernels run in other processes")
-	}
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
 		t.Skip("there is no clang-19")

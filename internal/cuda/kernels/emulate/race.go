@@ -1,5 +1,0 @@
-//go:build race
-
-package emulate
-
-const raceDetector = true
