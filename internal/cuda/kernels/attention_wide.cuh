@@ -27,9 +27,6 @@ template <int D> struct WideTile {
   static constexpr int bytes = stages * 2 * keyBytes + rows / groupRows * queryBytes + 2 * keptBytes + 1024;
 };
 
-// uniform returns v, which is the same for all lanes, in a way that tells the compiler so.
-INLINE int uniform(int v) { return int(shuffleFrom(u32(v), 0)); }
-
 // A Range is the first and the last step that some row sees.
 struct Range {
   int first, last;

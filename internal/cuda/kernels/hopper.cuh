@@ -14,6 +14,16 @@ INLINE void awaitPhase(u32 barrier, u32 parity) {
   asm volatile("{\n.reg .pred p;\nAGAIN%=:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN%=;\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
+// isOver reports whether a phase has ended. It does not wait.
+INLINE bool isOver(u32 barrier, u32 parity) {
+  u32 r;
+  asm volatile("{ .reg .pred over; mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }" : "=r"(r) : "r"(barrier), "r"(parity) : "memory");
+  return r;
+}
+
+// uniform returns v, which is the same for all lanes, in a way that tells the compiler so.
+INLINE int uniform(int v) { return int(shuffleFrom(u32(v), 0)); }
+
 // arriveAfterCopies arrives when the copies of copyChunk that the thread has begun are done.
 INLINE void arriveAfterCopies(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory"); }
 
@@ -77,7 +87,7 @@ template <int N> INLINE void hold(float (&c)[N]) {
 // tileOfRows describes rows of 64 16-bit elements, 128 bytes apart, from a multiple of 1,024 on.
 // The index of a piece of 16 bytes in its row is its number xor the row's (modulo 8). Adding 2 to
 // the descriptor moves it by 16 columns.
-INLINE u64 tileOfRows(u32 at) { return u64(at >> 4 & 0x3fff) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
+INLINE u64 tileOfRows(u32 at) { return u64(at >> 4) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
 
 // The types of operands. A step is 32 bytes of a row: 16 columns, or 32 of float8 (E4M3).
 enum OperandType { InF16, InBF16, InFloat8 };

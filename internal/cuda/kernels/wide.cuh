@@ -45,10 +45,12 @@ template <class F, int N> struct Wide {
   static constexpr int blocks = N <= 32 && least <= 112 << 10 ? 2 : 1; // per multiprocessor
   static constexpr int bytes = blocks == 2 ? 112 << 10 : 225 << 10;
   static constexpr int room = bytes - sumBytes - 1024;
-  // Stages of both that let copies run furthest ahead of the products.
+  // Stages of both that let copies run furthest ahead of the products. If a stage of weights has the
+  // columns of one chunk, there are as many of both. The stages of pairChunks chunks are adjacent.
+  static constexpr int pairChunks = tileChunks % 2 ? 1 : 2;
   static constexpr int tilesBeside(int chunks) {
-    const int fit = (room - chunks * chunkBytes) / stageBytes;
-    return fit > 8 ? 8 : fit;
+    const int fit = (room - chunks * chunkBytes) / stageBytes, most = stageChunks == tileChunks ? 8 : chunks;
+    return fit > most ? most : fit;
   }
   static constexpr int ahead(int chunks) {
     const int by = (tilesBeside(chunks) - 1) * stageChunks;
@@ -56,11 +58,11 @@ template <class F, int N> struct Wide {
   }
   static constexpr int best() {
     int most = 8;
-    for (int c = 7; c >= 3; c--) most = ahead(c) > ahead(most) ? c : most;
+    for (int c = 8 - pairChunks; c >= 3; c -= pairChunks) most = ahead(c) > ahead(most) ? c : most;
     return most;
   }
   static constexpr int chunkStages = best(), tileStages = tilesBeside(chunkStages);
-  static_assert(chunkStages >= 3 && tileStages >= 2);
+  static_assert(chunkStages >= 3 && chunkStages % pairChunks == 0 && tileStages >= 2 && (stageChunks == tileChunks || tileStages == chunkStages));
 };
 
 // Phases is the next stage of a ring of STAGES, and the parity of its phase.
@@ -342,8 +344,11 @@ template <bool GATED, class Work> struct WarpTiles {
 // wide runs a block.
 template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
   using W = Wide<F, N>;
-  constexpr int steps = 2, groups = 2; // operands of two steps are made while those of the previous two are multiplied
   constexpr int quarters = F::tileK / chunkCols, pieces = quarters / W::stageChunks; // of a tile
+  // Operands of a group of steps are made while those of the group before are multiplied. A chunk
+  // has four steps.
+  constexpr int groups = F::scaled ? 2 : 1, steps = 4 / groups, pair = W::pairChunks;
+  constexpr bool whole = W::stageChunks == quarters; // a stage of weights is a tile
   extern __shared__ u8 raw[];
   u8 *chunks = raw + (-sharedAt(raw) & 1023), *tiles = chunks + W::chunkStages * W::chunkBytes;
   float *rest = reinterpret_cast<float *>(tiles + W::tileStages * W::stageBytes);
@@ -354,7 +359,9 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
   const Place place(!F::scaled && Work::known);
   const int segments = Work::segmentsOf(a), blocks = place.splits, rank = place.split, each = segments / blocks;
   const int begin = place.cluster(), apart = place.clusters();
-  const int firstTile = a.colTiles * (rank * each) / segments, endTile = a.colTiles * (rank * each + each) / segments;
+  // The number of segments is a power of two.
+  auto tileAt = [&](int segment) ALWAYS { return int(u32(a.colTiles * segment) >> (31 - __builtin_clz(segments))); };
+  const int firstTile = tileAt(rank * each), endTile = tileAt(rank * each + each);
 
   if (tidX() == 0) {
     for (int i = 0; i < W::tileStages; i++) makeBarrier(tileThere + 8 * i, 1), makeBarrier(tileFree + 8 * i, 8 * place.parts);
@@ -362,12 +369,14 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 9);
     showBarriers();
   }
-  const int warp = tidX() / 32, lane = tidX() % 32;
+  const int warp = uniform(tidX() / 32);
+  int lane = tidX() % 32;
+  asm volatile("" : "+r"(lane)); // keeps it in a register
   syncWarp();
   comeToCluster();
   // If the first warp uses only barriers of its own block, which it has made, it does not wait.
-  const bool later = warp == 0 && place.parts == 1;
-  if (!later) awaitCluster();
+  const bool alone = warp == 0 && place.parts == 1;
+  if (!alone) awaitCluster();
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
     if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them per lane
@@ -415,15 +424,18 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       if (Work::late(a)) waitForPrevious();
     }
     syncWarp();
-    if (later) awaitCluster();
+    if (alone) awaitCluster();
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
     if (!Work::late(a)) waitForPrevious();
     const Work work(a, place);
     const int jobs = work.jobs(), own = N / blocks; // rows of the input that the block finishes
     Phases<W::tileStages> ring;
-    Phases<W::chunkStages> chunk;
+    Phases<W::chunkStages / pair> turn; // of pairs of chunks
     u32 parity = 0;                    // of the phases of restFree and sumsThere
+    // whether the next tiles and the next chunk are there, as far as is known
+    bool tilesReady = false, chunkReady = false;
+    const u64 input = tileOfRows(u32(uniform(int(sharedAt(chunks)))));
     // the rank of a block that divides the columns
     auto ofJob = [&](int split) ALWAYS { return place.rank(split, place.part); };
     // the lane's sums of a level of the tree, float4s 256 apart
@@ -435,8 +447,8 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         float acc[N / 2], total[N / 2];
         float4 kept[N / 8], *four = kept; // sums of four segments, in local memory
         asm volatile("" : "+l"(four));    // keeps them out of registers
-        int kt = firstTile, before = -1; // the chunk that the products in flight read
-        uint4 operands[groups][steps];
+        int kt = firstTile, before = 0; // the stage of the chunk that the products in flight read
+        uint4 operands[2][steps];
         F w;
         if constexpr (isFloat8<F>) {
           const WarpTiles<GATED, Work> of(work, work.job(i), warp - 4);
@@ -447,40 +459,54 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
         _Pragma("unroll 1") for (int s = 0; s < each; s += 2) {
           UNROLL for (int second = 0; second < 2; second++) {
             if (second && each == 1) break;
-            const int end = a.colTiles * (rank * each + s + second + 1) / segments;
+            const int end = tileAt(rank * each + s + second + 1);
             UNROLL for (int n = 0; n < N / 2; n++) acc[n] = 0;
             _Pragma("unroll 1") for (; kt < end; kt++) {
               UNROLL for (int q = 0; q < quarters; q++) {
-                const u8 *tile = tiles + ring.stage * W::stageBytes + (warp - 4) * W::pieceBytes;
-                if (q % W::stageChunks == 0) awaitPhase(tileThere + 8 * ring.stage, ring.parity);
+                const int now = turn.stage * pair + q % pair, tileStage = whole ? ring.stage : now;
+                const u8 *tile = tiles + tileStage * W::stageBytes + (warp - 4) * W::pieceBytes;
+                if ((q == 0 || !whole) && !tilesReady) awaitPhase(tileThere + 8 * tileStage, whole ? ring.parity : turn.parity);
                 if constexpr (F::scaled) {
                   if (q == 0) {
                     w.template loadScales<FromShared>(tile, lane);
                     w.prepare();
+                    w.template loadQuarter<FromShared>(tile, lane, 0);
                   }
-                  w.template loadQuarter<FromShared>(tile, lane, q);
                 }
-                // makes operands of steps while the previous ones are multiplied
                 UNROLL for (int h = 0; h < groups; h++) {
-                  UNROLL for (int i = 0; i < steps; i++) {
-                    if constexpr (F::scaled) operands[h][i] = w.operand(4 * q + steps * h + i);
-                    else operands[h][i] = loadShared(reinterpret_cast<const uint4 *>(tile) + 32 * (4 * (q % W::stageChunks) + steps * h + i) + lane);
+                  const bool last = h == groups - 1;
+                  if constexpr (F::scaled) { // the next codes, before they are needed
+                    if (last && q < quarters - 1) w.template loadQuarter<FromShared>(tile, lane, q + 1);
                   }
-                  if (h == 0) awaitPhase(chunkThere + 8 * chunk.stage, chunk.parity);
-                  const u64 x = tileOfRows(sharedAt(chunks) + chunk.stage * W::chunkBytes) + 2 * steps * h;
+                  uint4(&of)[steps] = operands[(groups * q + h) % 2];
+                  UNROLL for (int i = 0; i < steps; i++) {
+                    if constexpr (F::scaled) of[i] = w.operand(4 * q + steps * h + i);
+                    else of[i] = loadShared(reinterpret_cast<const uint4 *>(tile) + 32 * ((whole ? 4 * q : 0) + steps * h + i) + lane);
+                  }
+                  if (h == 0 && !chunkReady) awaitPhase(chunkThere + 8 * now, turn.parity);
                   beginProducts();
-                  UNROLL for (int i = 0; i < steps; i++) multiplyRows<N, isFloat8<F> ? InFloat8 : sameFormat<F, BF16>() ? InBF16 : InF16>(acc, operands[h][i], x + 2 * i);
+                  UNROLL for (int i = 0; i < steps; i++) {
+                    multiplyRows<N, isFloat8<F> ? InFloat8 : sameFormat<F, BF16>() ? InBF16 : InF16>(acc, of[i], later(input, now * W::chunkBytes + 32 * (steps * h + i)));
+                  }
                   endProducts();
-                  awaitProducts<groups - 1>();
-                  if (h == 0 && before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
+                  if (last) {
+                    if (q % pair == pair - 1) turn.next();
+                    chunkReady = isOver(chunkThere + 8 * (turn.stage * pair + (q + 1) % pair), turn.parity);
+                  }
+                  awaitProducts<1>();
+                  if (h == 0 && lane == 0 && (q > 0 || kt > firstTile)) arrive(chunkFree + 8 * before);
                 }
-                before = chunk.stage;
-                chunk.next();
-                if (q % W::stageChunks < W::stageChunks - 1) continue;
+                before = now;
+                if (whole && q < quarters - 1) continue;
                 syncWarp();
-                if (place.parts == 1 && lane == 0) arrive(tileFree + 8 * ring.stage);
-                if (place.parts > 1 && lane < place.parts) arriveIn(place.rank(rank, lane), tileFree + 8 * ring.stage);
-                ring.next();
+                if (place.parts == 1 && lane == 0) arrive(tileFree + 8 * tileStage);
+                if (place.parts > 1 && lane < place.parts) arriveIn(place.rank(rank, lane), tileFree + 8 * tileStage);
+                if (whole) {
+                  ring.next();
+                  tilesReady = isOver(tileThere + 8 * ring.stage, ring.parity);
+                } else {
+                  tilesReady = isOver(tileThere + 8 * (turn.stage * pair + (q + 1) % pair), turn.parity);
+                }
               }
             }
             awaitProducts<0>();
@@ -507,7 +533,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
             if (s == 6) add(four, 1);
           }
         }
-        if (before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
+        if (endTile > firstTile && lane == 0) arrive(chunkFree + 8 * before);
         if (blocks == 1) {
           const Job j = work.job(i);
           if constexpr (GATED) finishGated<F, N>(work, j, a.out, a.unit, wait, total, warp - 4, lane);

@@ -27,6 +27,7 @@ INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
   memcpy(&sharedOf<u8>(to), from, bytes);
   barrierAt(barrier).change(0, -bytes);
 }
+INLINE int uniform(int v) { return v; }
 INLINE bool elected() { return tidX() % 32 == 0; }
 template <int N> INLINE void syncSome(int barrier) { machine::wait(machine::namedBarriers[barrier], N); }
 
