@@ -10,6 +10,7 @@ import (
 
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -18,12 +19,16 @@ import (
 
 // openEmulated opens a device whose kernels run on the host. Its decode steps attend to all common
 // prefixes once, however short.
-func openEmulated(t *testing.T) *Backend {
+func openEmulated(t *testing.T) *Backend { return openEmulatedOf(t, driver.Capability{Major: 8}, "") }
+
+// openEmulatedOf opens a device of another capability, on which launches of a family do nothing.
+func openEmulatedOf(t *testing.T, capability driver.Capability, idle string) *Backend {
 	t.Helper()
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
-	g := emulate.Open(t)
+	g := emulate.OpenOf(t, capability)
+	g.Idle = idle
 	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 	return b
 }

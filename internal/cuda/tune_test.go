@@ -12,6 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -350,4 +351,20 @@ func TestEmulatedChoices(t *testing.T) {
 		t.Skip("REALIZAR_EMULATED names no folder")
 	}
 	sameByChoice(t, openEmulated(t), tensor.Q4_K, 1, 4, 16, 32)
+}
+
+// Products of many rows on Hopper, in clusters of all sizes, have the bits of those of one row: of
+// weights that become operands, and of weights of which blocks share copies; of all formats if
+// REALIZAR_EMULATED names a folder for compiled kernels.
+func TestEmulatedWideProducts(t *testing.T) {
+	b := openEmulatedOf(t, driver.Capability{Major: 9}, "sample") // a token of each row would take most of the time
+	formats := []tensor.DType{tensor.Q4_K, tensor.BF16}
+	if os.Getenv("REALIZAR_EMULATED") != "" {
+		formats = slices.DeleteFunc(slices.Clone(plantest.Dtypes), func(d tensor.DType) bool {
+			return d == tensor.F32 || weights.LaidAs(d, &plan.Limits{Activations: tensor.F16}) != d // no choice, or that of another format
+		})
+	}
+	for _, d := range formats {
+		t.Run(d.String(), func(t *testing.T) { sameByChoice(t, b, d, 8, 128) })
+	}
 }

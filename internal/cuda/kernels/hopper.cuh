@@ -28,6 +28,7 @@ INLINE int uniform(int v) { return int(shuffleFrom(u32(v), 0)); }
 INLINE void arriveAfterCopies(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory"); }
 
 // syncSome waits for N threads that name this barrier, of 1 to 15.
+template <int N, int BARRIER> INLINE void syncSome() { asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "n"(N) : "memory"); }
 template <int N> INLINE void syncSome(int barrier) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(N) : "memory"); }
 
 // copyBulk copies bytes, a multiple of 16, to shared memory and counts them at the barrier.
@@ -215,6 +216,8 @@ INLINE u32 placeIn(int block, u32 address) {
 }
 // arriveIn arrives at the barrier of another block.
 INLINE void arriveIn(int block, u32 barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(placeIn(block, barrier)) : "memory"); }
+// storeIn writes to the shared memory of another block; placeIn gives the address.
+INLINE void storeIn(u32 at, float v) { asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory"); }
 // storeIn writes 16 bytes to the shared memory of another block, and counts them at a barrier
 // there. placeIn gives both addresses.
 INLINE void storeIn(u32 at, float4 v, u32 barrier) {

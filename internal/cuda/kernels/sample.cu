@@ -14,7 +14,7 @@
 // choose runs one cluster of gridX blocks per row, and is launched with that cluster size; before
 // sm_90, gridX is 1. All blocks of a row hold the same state and make the same decisions; they
 // share the passes over the logits and synchronize at barriers.
-#include "device.cuh"
+#include "cluster.cuh"
 
 enum { wantToken = 1, wantLogits = 2, wantHidden = 4, wantLogProbability = 8 };
 enum { statusGood, statusNotFinite, statusEmptyMask, statusNoLogit };
@@ -120,14 +120,6 @@ static_assert(scratchBytes(151936, 128) == 41088 + 4096 + 18992);
 INLINE Scratch *scratchOf(const SampleArgs &a, int row) { return (Scratch *)(a.scratch + s64(row) * a.scratchStride); }
 INLINE Survey *surveysOf(Scratch *s) { return (Survey *)(s + 1); }
 INLINE Exponentials *exponentialsOf(Scratch *s, int blocks) { return (Exponentials *)(surveysOf(s) + blocks); }
-
-INLINE void syncCluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-#else
-  syncBlock();
-#endif
-}
 
 INLINE u32 addShared(u32 *p, u32 v) { return __scoped_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP); }
 INLINE u64 minOf(u64 a, u64 b) { return a < b ? a : b; }

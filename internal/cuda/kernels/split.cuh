@@ -2,19 +2,10 @@
 // of rows is a block of a cluster, so that many multiprocessors read the weight. The sums are those
 // of linear.cuh, in the same order.
 #pragma once
+#include "cluster.cuh"
 #include "linear.cuh"
 
 #if __CUDA_ARCH__ >= 900
-INLINE void arriveCluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
-INLINE void waitCluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-
-// storeIn writes v to shared memory of the given block of the cluster, at p's offset in this block.
-INLINE void storeIn(int block, float *p, float v) {
-  u64 there;
-  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(block));
-  asm volatile("st.f32 [%0], %1;" ::"l"(there), "f"(v) : "memory");
-}
-
 constexpr int maxSplitTiles = 128; // in a segment
 
 // split computes segment blockX%8 of row tile blockX/8 of all products. A warp has every eighth

@@ -12,9 +12,7 @@ struct Team {
   METHOD void await() const { awaitCluster(); }
   METHOD void meet() const { meetCluster(); }
   // store writes to p in the shared memory of a block.
-  METHOD void store(int block, float *p, float v) const {
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(placeIn(block, sharedAt(p))), "f"(v) : "memory");
-  }
+  METHOD void store(int block, float *p, float v) const { storeIn(placeIn(block, sharedAt(p)), v); }
 };
 #else
 #include "device.cuh"

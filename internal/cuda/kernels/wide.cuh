@@ -75,10 +75,10 @@ template <int STAGES> struct Phases {
 };
 
 // syncConsumers is a barrier of the 8 consumer warps.
-INLINE void syncConsumers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+INLINE void syncConsumers() { syncSome<256, 1>(); }
 
 // syncGroup is a barrier of the four warps of a consumer warpgroup.
-INLINE void syncGroup(int group) { asm volatile("bar.sync %0, 128;" ::"r"(2 + group) : "memory"); }
+INLINE void syncGroup(int group) { syncSome<128>(2 + group); }
 
 // rowsOf transposes sums between lanes. Lane 4g+t has the sums of the operand's rows g and g+8 with
 // rows 2t and 2t+1 of the input; it gets those of four rows of weights, from 8*(g/2%2) + 4*(g/4)

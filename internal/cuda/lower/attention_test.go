@@ -125,10 +125,9 @@ func TestWideLatent(t *testing.T) {
 // openHopper opens a device of capability 9.0 whose kernels run on the host.
 func openHopper(t *testing.T) *device.GPU {
 	t.Helper()
-	g := emulate.Open(t)
-	options, hopper := g.Options(1), driver.Capability{Major: 9}
-	options.Devices[0].Capability = hopper
-	d := drivertest.New(t, options).Driver()
+	hopper := driver.Capability{Major: 9}
+	g := emulate.OpenOf(t, hopper)
+	d := drivertest.New(t, g.Options(1)).Driver()
 	devices, err := d.Devices()
 	if err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ struct alignas(8) float2 { float x, y; };
 typedef float float4 __attribute__((ext_vector_type(4)));
 
 INLINE int tidX() { return machine::current->id; }
-INLINE int blockX() { return machine::block[0]; }
-INLINE int blockY() { return machine::block[1]; }
-INLINE int blockZ() { return machine::block[2]; }
+INLINE int blockX() { return machine::here->index[0]; }
+INLINE int blockY() { return machine::here->index[1]; }
+INLINE int blockZ() { return machine::here->index[2]; }
 INLINE int gridX() { return machine::grid[0]; }
 INLINE int gridY() { return machine::grid[1]; }
 INLINE int gridZ() { return machine::grid[2]; }

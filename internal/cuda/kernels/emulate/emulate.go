@@ -1,8 +1,8 @@
 // Package emulate runs kernels without a GPU, for tests. It compiles a family of kernels for the
 // host with clang, maps the memory of a driver of package drivertest, and runs the launches of that
 // driver. Results are correct up to rounding, and the orders of sums are those of the kernels;
-// times mean nothing. It emulates the kernels for all devices (sm_80), and of those for Hopper
-// attention and latent attention of prompts.
+// times mean nothing. It emulates the kernels for all devices (sm_80) and those for Hopper, but for
+// products of float8.
 //
 // A kernel that reads uninitialized shared memory or device memory gets NaN. Deadlocks, misaligned
 // accesses and indices beyond arrays are errors. Every other launch runs its blocks and their
@@ -40,12 +40,16 @@ var headers embed.FS
 type GPU struct {
 	t       testing.TB
 	clang   string
+	of      driver.Capability
 	sources string // folder of the rewritten sources
 	builds  string // folder of compiled programs
 	arena   []byte
 	file    *os.File
 	texts   []byte // all headers, for digests
 	kernels map[string][]kernel
+
+	// Idle names a family whose launches do nothing, because a test does not need them.
+	Idle string
 
 	mu       sync.Mutex
 	programs map[string]*program // by family and device
@@ -56,15 +60,18 @@ type GPU struct {
 // A kernel is a kernel of a family, with the name of its argument structure.
 type kernel struct{ name, arguments string }
 
-// Open prepares a device for a test and its subtests. It skips the test if there is no clang-19.
-// REALIZAR_EMULATED names a folder that keeps compiled kernels for later runs.
-func Open(t testing.TB) *GPU {
+// Open prepares a device of capability 8.0 for a test and its subtests. It skips the test if there is
+// no clang-19. REALIZAR_EMULATED names a folder that keeps compiled kernels for later runs.
+func Open(t testing.TB) *GPU { return OpenOf(t, driver.Capability{Major: 8}) }
+
+// OpenOf is Open for a device of another capability.
+func OpenOf(t testing.TB, of driver.Capability) *GPU {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
 		t.Skip("there is no clang-19")
 	}
-	g := &GPU{t: t, clang: clang, sources: t.TempDir(), builds: os.Getenv("REALIZAR_EMULATED"), programs: map[string]*program{}}
+	g := &GPU{t: t, clang: clang, of: of, sources: t.TempDir(), builds: os.Getenv("REALIZAR_EMULATED"), programs: map[string]*program{}}
 	if g.builds == "" {
 		g.builds = t.TempDir()
 	}
@@ -81,7 +88,7 @@ func Open(t testing.TB) *GPU {
 // Options returns the options of a driver that has the device, as often as devices says, and runs its
 // launches.
 func (g *GPU) Options(devices int) drivertest.Options {
-	device := drivertest.Device{Name: "emulated", Memory: len(g.arena) / 4 / devices, Capability: driver.Capability{Major: 8}}
+	device := drivertest.Device{Name: "emulated", Memory: len(g.arena) / 4 / devices, Capability: g.of}
 	return drivertest.Options{Devices: slices.Repeat([]drivertest.Device{device}, devices), Arena: g.arena, Run: g.run}
 }
 
@@ -104,7 +111,7 @@ var extern = regexp.MustCompile(`extern __shared__ (\w+) (\w+)\[\];`)
 // rewritten returns a source in the form that the host compiles.
 func rewritten(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte(`extern "C" __global__`), []byte("static"))
-	return extern.ReplaceAll(text, []byte("$1 *const $2 = reinterpret_cast<$1 *>(machine::dynamicShared);"))
+	return extern.ReplaceAll(text, []byte("$1 *const $2 = reinterpret_cast<$1 *>(machine::here->shared);"))
 }
 
 // write writes the sources of all families and their headers.
@@ -215,7 +222,7 @@ func (g *GPU) build(family string) (string, error) {
 	}
 	text.WriteString("  };\n  return machine::serve(argc, argv, kernels);\n}\n")
 	options := []string{"-x", "c++", "-", "-I.", "-std=c++20", "-O1", "-march=native", "-ffp-contract=off", "-fno-exceptions", "-fno-pie", "-no-pie", "-w",
-		"-fsanitize=alignment,bounds", "-fsanitize-trap=all", "-lm"}
+		"-fsanitize=alignment,bounds", "-fsanitize-trap=all", "-lm", fmt.Sprintf("-D__CUDA_ARCH__=%d", 100*g.of.Major+10*g.of.Minor)}
 	sum := sha256.Sum256(slices.Concat(g.texts, []byte(text.String()), []byte(strings.Join(options, " "))))
 	file := filepath.Join(g.builds, fmt.Sprintf("%s-%x", family, sum[:8]))
 	if _, err := os.Stat(file); err == nil {
@@ -233,6 +240,9 @@ func (g *GPU) build(family string) (string, error) {
 func (g *GPU) run(l *drivertest.Launch, text string) {
 	line, _, _ := strings.Cut(text, "\n")
 	family := strings.TrimPrefix(line, "// ")
+	if family == g.Idle {
+		return
+	}
 	p, number, err := g.begin(family, l.Device)
 	if err == nil && p != nil {
 		err = g.launch(p, family, number, l)
@@ -266,9 +276,9 @@ func (g *GPU) launch(p *program, family string, number int, l *drivertest.Launch
 	if family == "gather" || family == "reduce" {
 		descending = 0
 	}
-	header := [8]int32{
+	header := [10]int32{
 		int32(which), int32(l.Grid.X), int32(max(1, l.Grid.Y)), int32(max(1, l.Grid.Z)),
-		int32(l.Block.X), int32(l.Shared), descending, int32(len(l.Params)),
+		int32(l.Block.X), int32(l.Shared), descending, int32(len(l.Params)), int32(max(1, l.Cluster.X)), int32(max(1, l.Cluster.Y)),
 	}
 	var message bytes.Buffer
 	if err := binary.Write(&message, binary.LittleEndian, header); err != nil {

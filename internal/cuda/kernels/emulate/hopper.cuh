@@ -1,6 +1,5 @@
-// hopper.cuh on the host, as far as attention and latent attention of prompts need it. Products and
-// copies are done when they begin, so kernels that wait too little are not found; sums are those of
-// mma.cuh.
+// hopper.cuh on the host. Products and copies are done when they begin, so kernels that wait too
+// little are not found; sums are those of mma.cuh. There are no products of float8.
 #pragma once
 #include "matrix.cuh"
 
@@ -27,9 +26,12 @@ INLINE void copyBulk(u32 to, const void *from, int bytes, u32 barrier) {
   memcpy(&sharedOf<u8>(to), from, bytes);
   barrierAt(barrier).change(0, -bytes);
 }
+// isOver reports whether a phase has ended.
+INLINE bool isOver(u32 barrier, u32 parity) { return barrierAt(barrier).phase % 2 != parity; }
 INLINE int uniform(int v) { return v; }
 INLINE bool elected() { return tidX() % 32 == 0; }
-template <int N> INLINE void syncSome(int barrier) { machine::wait(machine::namedBarriers[barrier], N); }
+template <int N> INLINE void syncSome(int barrier) { machine::wait(machine::here->namedBarriers[barrier], N); }
+template <int N, int BARRIER> INLINE void syncSome() { syncSome<N>(BARRIER); }
 
 template <int N> INLINE void fewerRegisters() {}
 template <int N> INLINE void moreRegisters() {}
@@ -39,6 +41,8 @@ template <int LEFT> INLINE void awaitProducts() {}
 INLINE void showCopies() {}
 template <int N> INLINE void hold(float (&)[N]) {}
 INLINE float oneOf(bool first, float a, float b) { return first ? a : b; }
+INLINE float loadIf(bool there, const float *p) { return there ? *p : 0; }
+INLINE uint4 loadShared(const uint4 *p) { return *p; }
 
 // The lower half of a descriptor is an address in units of 16 bytes, the upper half one distance or
 // two, in units of 16 bytes.
@@ -46,6 +50,7 @@ INLINE u64 descriptorOf(u32 at, int apart) { return u64(at >> 4) | u64(apart) <<
 INLINE u64 piecesOfRows(u32 at, int apart) { return descriptorOf(at, apart); }
 INLINE u64 columnsOfTiles(u32 at, int panelBytes) { return descriptorOf(at, panelBytes); }
 INLINE u64 columnsOfPieces(u32 at, int rowsApart, int columnsApart) { return descriptorOf(at, rowsApart >> 4 | columnsApart >> 4 << 16); }
+INLINE u64 tileOfRows(u32 at) { return descriptorOf(at, 0); }
 INLINE u64 later(u64 of, int bytes) { return of + (bytes >> 4); }
 
 // pieceNumber returns number k of a row of what piecesOfRows describes, tileNumber number k of a
@@ -84,4 +89,41 @@ template <bool COLUMNS, bool ADD> INLINE void multiplyShared(float (&c)[16], u64
   const int first = tidX() / 32 % 4 * 16;
   if (COLUMNS) multiplyStepOf<32>(c, ADD, [&](int row, int k) { return columnNumber(a, first + row, k); }, [&](int column, int k) { return columnNumber(x, column, k); });
   else multiplyPieces<32>(c, a, x, ADD);
+}
+
+enum OperandType { InF16, InBF16, InFloat8 };
+
+// multiplyRows adds the products of a step of 16 rows of the warp, which its lanes have, and N rows of
+// what tileOfRows describes.
+template <int N, OperandType T> INLINE void multiplyRows(float (&c)[N / 2], uint4 a, u64 x) {
+  static_assert(T != InFloat8);
+  const u32 mine[4] = {a.x, a.y, a.z, a.w};
+  const auto all = machine::exchange(mine, 4);
+  const auto number = [](u32 v) { return T == InBF16 ? bfloatToFloat(u16(v)) : halfToFloat(u16(v)); };
+  multiplyStepOf<N>(c, true, [&](int row, int k) { return number(all[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2] >> (k % 2 * 16)); },
+                    [&](int row, int k) {
+                      const u32 at = u32(x) * 16 + row * 128 + k * 2;
+                      return number(sharedOf<u16>(at ^ (at >> 7 & 7) << 4));
+                    });
+}
+
+template <int DIM> INLINE int sizeOfCluster() { return machine::cluster[DIM]; }
+template <int DIM> INLINE int rankInCluster() { return machine::here->index[DIM] % machine::cluster[DIM]; }
+INLINE void comeToCluster() { machine::comeToCluster(); }
+INLINE void awaitCluster() { machine::awaitCluster(); }
+INLINE void meetCluster() {
+  comeToCluster();
+  awaitCluster();
+}
+INLINE u32 placeIn(int block, u32 address) { return machine::placeIn(block, address); }
+INLINE void arriveIn(int block, u32 barrier) { arrive(placeIn(block, barrier)); }
+INLINE void storeIn(u32 at, float v) { sharedOf<float>(at) = v; }
+INLINE void storeIn(u32 at, float4 v, u32 barrier) {
+  sharedOf<float4>(at) = v;
+  barrierAt(barrier).change(0, -16);
+}
+INLINE void copyBulkTo(u32 blocks, u32 to, const void *from, int bytes, u32 barrier) {
+  for (int i = 0; i < machine::blocksOfCluster; i++) {
+    if (blocks >> i & 1) copyBulk(placeIn(i, to), from, bytes, placeIn(i, barrier));
+  }
 }
