@@ -6,11 +6,13 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels/emulate"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
@@ -19,18 +21,20 @@ import (
 
 // openEmulated opens a device whose kernels run on the host. Its decode steps attend to all common
 // prefixes once, however short.
-func openEmulated(t *testing.T) *Backend { return openEmulatedOf(t, driver.Capability{Major: 8}, "") }
+func openEmulated(t *testing.T) *Backend {
+	b, _ := openEmulatedOf(t, driver.Capability{Major: 8}, "")
+	return b
+}
 
 // openEmulatedOf opens a device of another capability, on which launches of a family do nothing.
-func openEmulatedOf(t *testing.T, capability driver.Capability, idle string) *Backend {
+func openEmulatedOf(t *testing.T, capability driver.Capability, idle string) (*Backend, *drivertest.Fake) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("kernels run in other processes")
 	}
 	g := emulate.OpenOf(t, capability)
 	g.Idle = idle
-	b, _ := openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
-	return b
+	return openFake(t, g.Options(1), Options{PTX: g.PTX, PrefixBytes: 1})
 }
 
 // Kernels compute what operations mean: those of which the host compiles few.
@@ -40,6 +44,55 @@ func TestEmulated(t *testing.T) {
 	t.Run("Columns", func(t *testing.T) { fourColumns(t, b, "Conv", "Convs", "Chains") })
 	t.Run("Programs", func(t *testing.T) { programsAgree(t, b) })
 	t.Run("Streamed", func(t *testing.T) { plantest.Some(t, allStreamed{b}, "HeadsOfTheFirst") })
+}
+
+// On Hopper each sequence of a model has the bits that it has alone, as a prompt in wide tiles and token
+// by token.
+func TestEmulatedHopper(t *testing.T) {
+	b, fake := openEmulatedOf(t, driver.Capability{Major: 9}, "sample")
+	b.Info.Multiprocessors = 8 // few, so that a short prompt has wide tiles
+	p := decoder(t, tensor.BF16)
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 32, 3, 64, 32, plan.Limits{Cache: tensor.F16, Activations: tensor.F16}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	// run runs sequences of these lengths in steps of these numbers of tokens.
+	run := func(lengths, chunks []int) (all []*plantest.Seq) {
+		for i, n := range lengths {
+			var ids []int32
+			for k := range n {
+				ids = append(ids, int32((i+k*7)%decoderVocab))
+			}
+			all = append(all, r.Add(ids, chunks[i]))
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			r.Drop(s)
+		}
+		return all
+	}
+	lengths := []int{3, 60, 4}
+	together := run(lengths, []int{1, 20, 1})
+	for what, is := range map[string]func(drivertest.Launch) bool{
+		"wide products": func(l drivertest.Launch) bool { return strings.HasPrefix(l.Kernel, "wide_") },
+		"wide tiles":    func(l drivertest.Launch) bool { return l.Kernel == "attend" && l.Block.X == 384 },
+	} {
+		if !slices.ContainsFunc(fake.Launches(), is) {
+			t.Errorf("there are no %s", what)
+		}
+	}
+	for i, n := range lengths {
+		alone := make([]int, len(lengths))
+		alone[i] = n
+		for k, row := range run(alone, []int{1, 1, 1})[i].Logits {
+			if !slices.Equal(row, together[i].Logits[k]) {
+				t.Fatalf("sequence %d has other bits in row %d", i, k)
+			}
+		}
+	}
 }
 
 // fourColumns runs tests on a device with one multiprocessor, for which threads of elementwise kernels

@@ -353,11 +353,11 @@ func TestEmulatedChoices(t *testing.T) {
 	sameByChoice(t, openEmulated(t), tensor.Q4_K, 1, 4, 16, 32)
 }
 
-// Products of many rows on Hopper, in clusters of all sizes, have the bits of those of one row: of
+// Products of many rows on Hopper, in clusters of all sizes, have the bits of those of eight: of
 // weights that become operands, and of weights of which blocks share copies; of all formats if
 // REALIZAR_EMULATED names a folder for compiled kernels.
 func TestEmulatedWideProducts(t *testing.T) {
-	b := openEmulatedOf(t, driver.Capability{Major: 9}, "sample") // a token of each row would take most of the time
+	b, _ := openEmulatedOf(t, driver.Capability{Major: 9}, "sample") // a token of each row would take most of the time
 	formats := []tensor.DType{tensor.Q4_K, tensor.BF16}
 	if os.Getenv("REALIZAR_EMULATED") != "" {
 		formats = slices.DeleteFunc(slices.Clone(plantest.Dtypes), func(d tensor.DType) bool {
