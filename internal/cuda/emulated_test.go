@@ -95,6 +95,16 @@ func TestEmulatedHopper(t *testing.T) {
 	}
 }
 
+// TestEmulatedHopperSuite runs tests of attention and of experts on Hopper, if REALIZAR_EMULATED names a
+// folder for compiled kernels. It takes some five minutes, and longer if the folder is empty.
+func TestEmulatedHopperSuite(t *testing.T) {
+	if os.Getenv("REALIZAR_EMULATED") == "" {
+		t.Skip("REALIZAR_EMULATED names no folder")
+	}
+	b, _ := openEmulatedOf(t, driver.Capability{Major: 9}, "sample")
+	plantest.Some(t, b, "Embed", "RMSNorm", "GLU", "Rope", "Attention", "Experts")
+}
+
 // fourColumns runs tests on a device with one multiprocessor, for which threads of elementwise kernels
 // have four columns.
 func fourColumns(t *testing.T, b *Backend, tests ...string) {
