@@ -96,7 +96,7 @@ func TestEmulatedHopper(t *testing.T) {
 }
 
 // TestEmulatedHopperSuite runs tests of attention and of experts on Hopper, if REALIZAR_EMULATED names a
-// folder for compiled kernels. It takes some five minutes, and longer if the folder is empty.
+// folder for compiled kernels. It takes two minutes, and longer if the folder is empty.
 func TestEmulatedHopperSuite(t *testing.T) {
 	if os.Getenv("REALIZAR_EMULATED") == "" {
 		t.Skip("REALIZAR_EMULATED names no folder")

@@ -353,9 +353,9 @@ func TestEmulatedChoices(t *testing.T) {
 	sameByChoice(t, openEmulated(t), tensor.Q4_K, 1, 4, 16, 32)
 }
 
-// Products of many rows on Hopper, in clusters of all sizes, have the bits of those of eight: of
-// weights that become operands, and of weights of which blocks share copies; of all formats if
-// REALIZAR_EMULATED names a folder for compiled kernels.
+// Products of many rows on Hopper, in clusters of all sizes, have each other's bits and those of the
+// kernel for eight: of weights that become operands, and of weights of which blocks share copies; of
+// all formats if REALIZAR_EMULATED names a folder for compiled kernels.
 func TestEmulatedWideProducts(t *testing.T) {
 	b, _ := openEmulatedOf(t, driver.Capability{Major: 9}, "sample") // a token of each row would take most of the time
 	formats := []tensor.DType{tensor.Q4_K, tensor.BF16}

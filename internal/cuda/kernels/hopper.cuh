@@ -86,6 +86,7 @@ template <int N> INLINE void hold(float (&c)[N]) {
 }
 
 // tileOfRows describes rows of 64 16-bit elements, 128 bytes apart, from a multiple of 1,024 on.
+// Addresses in shared memory are below 2^18, so their part of the descriptor needs no mask.
 // The index of a piece of 16 bytes in its row is its number xor the row's (modulo 8). Adding 2 to
 // the descriptor moves it by 16 columns.
 INLINE u64 tileOfRows(u32 at) { return u64(at >> 4) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }

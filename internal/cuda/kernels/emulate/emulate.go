@@ -48,7 +48,7 @@ type GPU struct {
 	texts   []byte // all headers, for digests
 	kernels map[string][]kernel
 
-	// Idle names a family whose launches do nothing, because a test does not need them.
+	// Idle names a family whose launches do nothing, because a test needs no results of theirs.
 	Idle string
 
 	mu       sync.Mutex

@@ -96,7 +96,7 @@ enum OperandType { InF16, InBF16, InFloat8 };
 // multiplyRows adds the products of a step of 16 rows of the warp, which its lanes have, and N rows of
 // what tileOfRows describes.
 template <int N, OperandType T> INLINE void multiplyRows(float (&c)[N / 2], uint4 a, u64 x) {
-  static_assert(T != InFloat8);
+  static_assert(T != InFloat8, "the host has no products of float8");
   const u32 mine[4] = {a.x, a.y, a.z, a.w};
   const auto all = machine::exchange(mine, 4);
   const auto number = [](u32 v) { return T == InBF16 ? bfloatToFloat(u16(v)) : halfToFloat(u16(v)); };

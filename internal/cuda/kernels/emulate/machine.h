@@ -242,7 +242,10 @@ inline int serve(int argc, char **argv, const Kernel *kernels) {
     for (int i = 0; i < 2; i++) cluster[i] = l.cluster[i];
     blocksOfCluster = cluster[0] * cluster[1];
     const int columns = grid[0] / cluster[0], rows = grid[1] / cluster[1], clusters = columns * rows * grid[2];
-    if (blocksOfCluster > maxBlocks || columns * cluster[0] != grid[0] || rows * cluster[1] != grid[1]) return 3;
+    if (blocksOfCluster > maxBlocks || columns * cluster[0] != grid[0] || rows * cluster[1] != grid[1]) {
+      fprintf(stderr, "%s: clusters of %d x %d blocks of a grid of %d x %d; they must divide it, and have at most %d\n", kernelName, cluster[0], cluster[1], grid[0], grid[1], maxBlocks);
+      return 1;
+    }
     for (int k = 0; k < clusters; k++) {
       const int i = l.descending ? clusters - 1 - k : k;
       for (int b = 0; b < blocksOfCluster; b++) {
