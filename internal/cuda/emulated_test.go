@@ -77,8 +77,9 @@ func TestEmulatedHopper(t *testing.T) {
 	lengths := []int{3, 60, 4}
 	together := run(lengths, []int{1, 20, 1})
 	for what, is := range map[string]func(drivertest.Launch) bool{
-		"wide products": func(l drivertest.Launch) bool { return strings.HasPrefix(l.Kernel, "wide_") },
-		"wide tiles":    func(l drivertest.Launch) bool { return l.Kernel == "attend" && l.Block.X == 384 },
+		"wide products":         func(l drivertest.Launch) bool { return strings.HasPrefix(l.Kernel, "wide_") },
+		"wide tiles":            func(l drivertest.Launch) bool { return l.Kernel == "attend" && l.Block.X == 384 },
+		"tokens beside prompts": func(l drivertest.Launch) bool { return strings.HasPrefix(l.Kernel, "several_") },
 	} {
 		if !slices.ContainsFunc(fake.Launches(), is) {
 			t.Errorf("there are no %s", what)

@@ -266,6 +266,7 @@ func (s *step) fill() {
 	for i := copy(starts, b.Start); i < len(starts); i++ {
 		starts[i] = int32(len(b.Tokens)) // no sequence
 	}
+	lower.FillSingles(at(r.Singles), b)
 	for i, n := range e.p.Axes {
 		if n == 0 {
 			continue

@@ -47,7 +47,7 @@ struct Jobs {
   int round = 0;
   METHOD Jobs(const AttentionArgs &a, int rows) : a(a), rows(rows) {
     groups = a.kvHeads * ((a.heads / a.kvHeads + rows - 1) / rows);
-    count = groups * uniform(tilesOf(a, Share(a, 0, rows).tokens));
+    count = groups * uniform(tilesOf(a, Share(a, 0, rows).tokens, a.beside));
   }
   // next sets share and t to the next tile, and returns whether there is one.
   METHOD bool next(Share &share, Tile &t) {
@@ -55,7 +55,7 @@ struct Jobs {
     round++;
     if (number >= count) return false;
     share = Share(a, number % groups, rows);
-    tileOf(t, a, (count - 1 - number) / groups, share.tokens);
+    tileOf(t, a, (count - 1 - number) / groups, share.tokens, a.beside);
     t = Tile{uniform(t.token), uniform(t.n), uniform(t.position), uniform(t.shift)};
     return true;
   }

@@ -149,20 +149,12 @@ template <class C, int D, int H, bool MANY, int N> struct Decoding {
         if (!isQuery(then)) nextSlot = slotOf(a.pool, a.table, place.shift, positionOf(then));
       }
       const int of = taskToken(task);
-      const Step step = query ? queryStep(t, of) : keyStep(t, of);
-      const bool turned = (query || key) && step.angles;
-      const bool whole = D && step.dims == D;
-      float2 by[laneValues];
-      if (turned && !whole) loadAngles(by, step, lane);
-      if (normOf(task)) {
-        if (task > warp) loadHead(w, normOf(task), dim, lane);
-        normalize(v, w, step.eps, dim);
-      }
-      if (turned) {
-        if constexpr (D) {
-          if (whole) turnWhole(v, step, lane);
-        }
-        if (!whole) turn(v, s.eight.slot[warp][0], by, step, lane);
+      if (query || key) {
+        const Step step = query ? queryStep(t, of) : keyStep(t, of);
+        float2 by[laneValues];
+        if (step.angles) loadAngles(by, step, lane);
+        if (step.norm && task > warp) loadHead(w, step.norm, dim, lane);
+        prepareHead<D>(v, w, by, step, dim, s.eight.slot[warp][0], lane);
       }
       if (query) {
         UNROLL for (int j = 0; j < laneValues; j++) {
@@ -172,7 +164,7 @@ template <class C, int D, int H, bool MANY, int N> struct Decoding {
         const int copy = N == 1 ? 0 : of - begin;
         const bool mine = skipped == 0 && (N == 1 || of >= token);
         if (storeHead(a.pool, slot, key, kvHead, dim, v, lane, mine, key ? &s.key[copy] : &s.value[copy])) {
-          if (lane == 0 && mine) __atomic_fetch_min(t.overflow + sequence, t.layer, __ATOMIC_RELAXED);
+          if (lane == 0 && mine) __atomic_fetch_min(t.overflow + t.sequence[of], t.layer, __ATOMIC_RELAXED);
         }
       }
       if constexpr (N > 1) {

@@ -83,25 +83,34 @@ template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[
   }
 }
 
-// turnWhole does what loadAngles and turn do, for heads that are rotated as a whole and of which a
-// lane has an even number of elements. The other element of a pair is in the same lane or the
-// neighbour.
-template <int N> INLINE void turnWhole(float (&v)[N], const Step &s, int lane) {
+// turnWhole does what turn does, for heads that are rotated as a whole and of which a lane has an even
+// number of elements. The other element of a pair is in the same lane or the neighbour.
+template <int N> INLINE void turnWhole(float (&v)[N], const float2 (&by)[N], const Step &s, int lane) {
   static_assert(N % 2 == 0);
   if (s.interleaved) {
     UNROLL for (int j = 0; j < N; j++) {
-      const float2 by = s.angles[(32 * j + lane) / 2];
       const float other = shuffleXor(v[j], 1);
-      v[j] = fma(other, lane & 1 ? by.y : -by.y, v[j] * by.x);
+      v[j] = fma(other, lane & 1 ? by[j].y : -by[j].y, v[j] * by[j].x);
     }
     return;
   }
   UNROLL for (int j = 0; j < N / 2; j++) {
-    const float2 by = s.angles[32 * j + lane];
     const float first = v[j], second = v[j + N / 2];
-    v[j] = fma(second, -by.y, first * by.x);
-    v[j + N / 2] = fma(first, by.y, second * by.x);
+    v[j] = fma(second, -by[j].y, first * by[j].x);
+    v[j + N / 2] = fma(first, by[j].y, second * by[j].x);
   }
+}
+
+// prepareHead normalizes and rotates a head of D elements, or of dim if D is 0. w is the weights of the
+// norm, by what loadAngles loads. row is shared memory of this warp, of a head's length.
+template <int D, int N>
+INLINE void prepareHead(float (&v)[N], const float (&w)[N], const float2 (&by)[N], const Step &step, int dim, float *row, int lane) {
+  if (step.norm) normalize(v, w, step.eps, dim);
+  if (!step.angles) return;
+  if constexpr (D) {
+    if (step.dims == D) return turnWhole(v, by, step, lane);
+  }
+  turn(v, row, by, step, lane);
 }
 
 // keep returns what the cache stores of 32 values of a head, one of each lane. It sets scale for a

@@ -57,17 +57,20 @@ extern "C" __global__ void __launch_bounds__(128) angles(const AnglesArgs a) {
 }
 
 constexpr int turnWarps = 4;
-constexpr int laneValues = maxHeadDim / 32; // of a head
+constexpr int headsOfWarp = 4;
 
-// turnHead computes one head of one token per warp: first the heads of q, then those of k, then of
-// v.
-template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
-  const int token = blockY(), lane = tidX() % 32, dim = a.headDim;
-  int head = blockX() * turnWarps + tidX() / 32;
-  const bool query = head < a.heads;
-  const bool key = !query && head < a.heads + a.kvHeads;
-  const bool some = head < a.heads + 2 * a.kvHeads && token < *a.count;
-  if (!query) head -= key ? a.heads : a.heads + a.kvHeads;
+// turnHeads computes four heads of one token per warp: first those of q, then those of k, then of v.
+// Heads have D elements, or any number if D is 0.
+template <class C, int D> INLINE void turnHeads(const TurnArgs &a, float *row) {
+  constexpr int laneValues = (D ? D : maxHeadDim) / 32;
+  const int token = blockY(), lane = tidX() % 32, dim = D ? D : a.headDim;
+  const int queries = (a.heads + headsOfWarp - 1) / headsOfWarp, keys = (a.kvHeads + headsOfWarp - 1) / headsOfWarp;
+  int group = blockX() * turnWarps + tidX() / 32;
+  const bool query = group < queries;
+  const bool key = !query && group < queries + keys;
+  const bool some = group < queries + 2 * keys && token < *a.count;
+  if (!query) group -= key ? queries : queries + keys;
+  const int first = group * headsOfWarp, n = minOf(headsOfWarp, (query ? a.heads : a.kvHeads) - first);
 
   // What no kernel writes is loaded while the previous kernel still runs.
   Slot slot{};
@@ -75,41 +78,55 @@ template <class C> INLINE void turnHead(const TurnArgs &a, float *row) {
     const Place place = a.table.places[token];
     slot = slotOf(a.pool, a.table, place.shift, place.position);
   }
-  const Step step = query ? queryStep(a, token) : keyStep(a, token);
-  const bool norm = (query || key) && step.norm, turned = (query || key) && step.angles;
+  const Step step = query ? queryStep(a, token) : key ? keyStep(a, token) : Step{};
   float w[laneValues] = {};
-  if (norm) loadHead(w, step.norm, dim, lane);
+  if (step.norm) loadHead(w, step.norm, dim, lane);
   waitForPrevious();
   allowNext();
   if (!some) return;
 
-  const float *x = query ? a.q + s64(token) * a.qStride : key ? a.k + s64(token) * a.kStride : a.v + s64(token) * a.vStride;
-  float v[laneValues];
-  loadHead(v, x + head * dim, dim, lane);
-  float2 by[laneValues];
-  if (turned) loadAngles(by, step, lane);
-  if (norm) normalize(v, w, step.eps, dim);
-  if (turned) turn(v, row, by, step, lane);
-
-  if (query) {
-    float *out = a.qOut + s64(token) * a.qOutStride + head * dim;
-    UNROLL for (int j = 0; j < laneValues; j++) {
-      if (32 * j + lane < dim) out[32 * j + lane] = v[j];
+  const float *x = (query ? a.q + s64(token) * a.qStride : key ? a.k + s64(token) * a.kStride : a.v + s64(token) * a.vStride) + first * dim;
+  float *out = a.qOut + s64(token) * a.qOutStride + first * dim;
+  float2 by[laneValues] = {};
+  if (step.angles) loadAngles(by, step, lane);
+  const auto finish = [&](float(&v)[laneValues], int h) ALWAYS {
+    prepareHead<D>(v, w, by, step, dim, row, lane);
+    if (query) {
+      UNROLL for (int j = 0; j < laneValues; j++) {
+        if (32 * j + lane < dim) out[h * dim + 32 * j + lane] = v[j];
+      }
+    } else if (storeHead(a.pool, slot, key, first + h, dim, v, lane, true, static_cast<Copy<C> *>(nullptr)) && lane == 0) {
+      __atomic_fetch_min(a.overflow + a.sequence[token], a.layer, __ATOMIC_RELAXED);
     }
-    return;
-  }
-  if (storeHead(a.pool, slot, key, head, dim, v, lane, true, static_cast<Copy<C> *>(nullptr)) && lane == 0) {
-    __atomic_fetch_min(a.overflow + a.sequence[token], a.layer, __ATOMIC_RELAXED);
+  };
+  if constexpr (D) {
+    float v[headsOfWarp][laneValues];
+    UNROLL for (int h = 0; h < headsOfWarp; h++) {
+      if (h < n) loadHead(v[h], x + h * dim, dim, lane);
+    }
+    UNROLL for (int h = 0; h < headsOfWarp; h++) {
+      if (h < n) finish(v[h], h);
+    }
+  } else {
+    _Pragma("unroll 1") for (int h = 0; h < n; h++) {
+      float v[laneValues];
+      loadHead(v, x + h * dim, dim, lane);
+      finish(v, h);
+      syncWarp(); // row is free
+    }
   }
 }
 
-// Grid (ceil((heads+2*kvHeads)/4), T), 128 threads. Cost: one row is bound by latency, so place and
-// page are loaded while the previous kernel runs; many rows are bound by memory: each head is read
-// once and written once.
+// Grid (ceil((ceil(heads/4)+2*ceil(kvHeads/4))/4), T), 128 threads. Cost: one row is bound by latency,
+// so place and page are loaded while the previous kernel runs; many rows are bound by memory: each
+// head is read once and written once.
 #define TURN(name, cache)                                                                \
   extern "C" __global__ void __launch_bounds__(32 * turnWarps) name(const TurnArgs a) {  \
     __shared__ float rows[turnWarps][maxHeadDim];                                        \
-    turnHead<cache>(a, rows[tidX() / 32]);                                               \
+    float *row = rows[tidX() / 32];                                                      \
+    if (a.headDim == 128) return turnHeads<cache, 128>(a, row);                          \
+    if (a.headDim == 64) return turnHeads<cache, 64>(a, row);                            \
+    turnHeads<cache, 0>(a, row);                                                         \
   }
 TURN(turn_f32, CacheF32)
 TURN(turn_f16, CacheF16)

@@ -36,6 +36,7 @@ struct AttentionArgs {
   float scale;        // of q.k
   float softcap;      // c: a score becomes c*tanh(score/c); 0: no softcap
   s32 window;         // a token sees itself and the window-1 tokens before it; 0: all of the past
+  s32 beside;         // 1: another launch attends for sequences of one token (wide tiles)
   const float *sinks; // [heads] an extra logit in each head's softmax, without a value; or 0
   Pool pool;          // with kvHeads and dim as above
   Table table;

@@ -9,13 +9,14 @@ struct Tile {
 };
 
 // tileOf sets t to tile number index, where per is the number of tokens in a tile, and returns
-// whether there is one. Tiles do not cross sequences. All lanes of a warp take part.
-INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
+// whether there is one. Tiles do not cross sequences. With longer set, sequences of one token have
+// none. All lanes of a warp take part.
+INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per, bool longer = false) {
   const int lane = tidX() % 32, seqs = *a.seqs;
   for (int first = 0, before = 0; first < seqs; first += 32) {
     const int q = first + lane;
     const int begin = q < seqs ? a.starts[q] : 0, end = q < seqs ? a.starts[q + 1] : 0;
-    const int tiles = (end - begin + per - 1) / per;
+    const int tiles = longer && end - begin == 1 ? 0 : (end - begin + per - 1) / per;
     int upTo = tiles;
     UNROLL for (int m = 1; m < 32; m *= 2) {
       const int other = int(shuffleFrom(u32(upTo), (lane - m) & 31));
@@ -38,9 +39,12 @@ INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
 }
 
 // tilesOf returns the number of tiles of a step.
-INLINE int tilesOf(const AttentionArgs &a, int per) {
+INLINE int tilesOf(const AttentionArgs &a, int per, bool longer) {
   int tiles = 0;
-  for (int q = tidX() % 32, seqs = *a.seqs; q < seqs; q += 32) tiles += (a.starts[q + 1] - a.starts[q] + per - 1) / per;
+  for (int q = tidX() % 32, seqs = *a.seqs; q < seqs; q += 32) {
+    const int n = a.starts[q + 1] - a.starts[q];
+    tiles += longer && n == 1 ? 0 : (n + per - 1) / per;
+  }
   UNROLL for (int m = 1; m < 32; m *= 2) tiles += int(shuffleXor(u32(tiles), m));
   return tiles;
 }

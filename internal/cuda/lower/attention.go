@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ type attentionArgs struct {
 	q                           driver.DevicePtr
 	stride, heads, kvHeads, dim int32
 	scale, softcap              float32
-	window, _                   int32
+	window, beside              int32
 	sinks                       driver.DevicePtr
 	pool                        poolArgs
 	table                       tableArgs
@@ -121,16 +122,24 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 	store.Moves, attend.Moves, decode.Moves = c.attentionMoves(s)
-	stored := store.unless(func(sh *Shape) bool { return by.decodes(sh) && !by.prefixes(sh) })
+	all := []Launch{store.unless(func(sh *Shape) bool { return by.decodes(sh) && !by.prefixes(sh) })}
+	all = append(all, attend.unless(by.decodes))
+	if by.wideDim > 0 {
+		beside, err := c.beside(by, decodeArgs{turn: t, attention: a})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, beside)
+	}
 	if !by.prefixed {
-		return []Launch{stored, attend.unless(by.decodes), decode}, nil
+		return append(all, decode), nil
 	}
 	prefix, err := c.prefix(by, a)
 	if err != nil {
 		return nil, err
 	}
 	prefix.Moves, decode.Moves = c.prefixMoves(s)
-	return []Launch{stored, attend.unless(by.decodes), prefix, decode}, nil
+	return append(all, prefix, decode), nil
 }
 
 // attentionMoves returns the bytes that the launches of attention read and write: the launch that
@@ -215,6 +224,9 @@ func (by attentionBy) decodes(sh *Shape) bool {
 	return sh.each > 0
 }
 
+// warps reports whether there is a kernel for decoding with a warp for each key/value head.
+func (by attentionBy) warps() bool { return by.decodeHeads != "any" && !by.floats }
+
 // prefixes reports whether a step attends to prefixes before it decodes.
 func (by attentionBy) prefixes(sh *Shape) bool { return by.prefixed && sh.prefix > 0 }
 
@@ -264,20 +276,64 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 		return Launch{}, err
 	}
 	return oneOf(tiles.Name+", "+by.wideFamily(), []Launch{tiles, wide}, func(sh *Shape) int {
-		few := by.wideGrid(a, sh).Size() < c.Multiprocessors/fewWideTiles
-		if few && sh.Tokens*sh.segments <= splitPartials {
-			return 0
+		if c.usesWide(by, a, sh) {
+			return 1
 		}
-		return 1
+		return 0
 	}), nil
 }
 
-// attendWide is attend with wide tiles alone.
+// usesWide reports whether a step has wide tiles.
+func (c *Compiler) usesWide(by attentionBy, a *attentionArgs, sh *Shape) bool {
+	if by.wideDim == 0 {
+		return false
+	}
+	few := by.wideGrid(a, sh).Size() < c.Multiprocessors/fewWideTiles
+	return !few || sh.Tokens*sh.segments > splitPartials
+}
+
+// attendWide is attend with wide tiles alone. They leave sequences of one token to [Compiler.beside].
 func (c *Compiler) attendWide(by attentionBy, a *attentionArgs) (Launch, error) {
 	_, shared := by.wide()
-	return c.launchShared(by.wideFamily(), "attend", plan.Tokens, device.Arguments(a), wideTileThreads, shared, 0, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: min(by.wideGrid(a, sh).Size(), c.Multiprocessors)}
-	})
+	family := by.wideFamily()
+	f, err := c.sharedKernel(family, "attend", shared)
+	if err != nil {
+		return Launch{}, err
+	}
+	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
+		grid := driver.Dim3{X: min(by.wideGrid(a, sh).Size(), c.Multiprocessors)}
+		if a.beside = 0; sh.mixed() {
+			a.beside = 1
+		}
+		return c.queue(f, st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: wideTileThreads}, Shared: shared}, device.Arguments(a))
+	}}, nil
+}
+
+// beside returns the launch that attends for the sequences of one token in a mixed step, if the tiles
+// of the others are wide: theirs would be almost empty. Queries, keys and values are stored before;
+// keys and values are computed again.
+func (c *Compiler) beside(by attentionBy, a decodeArgs) (Launch, error) {
+	if a.turn.heads > 0 {
+		a.turn.qNorm, a.turn.qAngles = 0, 0
+	}
+	a.attention.starts = c.Step.singles
+	kernels, err := c.decodeKernels(by)
+	if err != nil {
+		return Launch{}, err
+	}
+	args := &a
+	// Parts of segments are those of the step's tokens, though few have some.
+	divide := func(sh *Shape) division {
+		return c.divide(by, &args.attention, &Shape{Tokens: sh.Tokens, segments: sh.segments, each: 1, seqs: sh.seqs})
+	}
+	return Launch{Name: kernels.family + " beside", rows: plan.Tokens, runs: func(sh *Shape) string {
+		if !sh.mixed() || !c.usesWide(by, &args.attention, sh) {
+			return ""
+		}
+		return kernels.family + " " + divide(sh).name(false)
+	}, begin: func(st *driver.Stream, sh *Shape) error {
+		return kernels.queue(c, st, divide(sh), false, args)
+	}}, nil
 }
 
 func (by attentionBy) wideFamily() string {
@@ -364,33 +420,20 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 	if by.floats {
 		return c.decodeFloats(by, a)
 	}
-	family := "decode_" + by.cache + "_" + by.decodeHeads
-	var names []string // those for one token of each sequence, then those for several
-	for _, kind := range []string{"decode", "several"} {
-		names = append(names, kind+"_many")
-		if by.headDim > 0 {
-			names = append(names, kind+"_4", kind+"_8")
-		}
-	}
-	var functions []*driver.Function
-	for _, name := range names {
-		f, err := c.Kernel(family, name)
-		if err != nil {
-			return Launch{}, err
-		}
-		functions = append(functions, f)
+	kernels, err := c.decodeKernels(by)
+	if err != nil {
+		return Launch{}, err
 	}
 	behind := *a // prefixes; queries are stored before these
 	behind.prefix = c.Step.prefixes.segments
 	if a.turn.heads > 0 {
 		behind.turn.qNorm, behind.turn.qAngles = 0, 0
 	}
-	return Launch{Name: family + " " + strings.Join(names, ", "), rows: plan.Tokens, runs: func(sh *Shape) string {
+	return Launch{Name: kernels.family + " " + strings.Join(slices.Sorted(maps.Keys(kernels.functions)), ", "), rows: plan.Tokens, runs: func(sh *Shape) string {
 		if !by.decodes(sh) {
 			return ""
 		}
-		d := c.divide(by, &a.attention, sh)
-		return family + " " + names[d.index(sh, len(names))]
+		return kernels.family + " " + c.divide(by, &a.attention, sh).name(sh.each == 1)
 	}, begin: func(st *driver.Stream, sh *Shape) error {
 		d, args := c.divide(by, &a.attention, sh), a
 		if by.prefixes(sh) {
@@ -399,28 +442,70 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 				args.folded = 1
 			}
 		}
-		args.attention.split, args.attention.together, args.attention.tokens, args.attention.maxSegments = 1, int32(d.together), int32(d.tokens), int32(d.parts)
-		return c.queue(functions[d.index(sh, len(functions))], st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: 256}}, device.Arguments(args))
+		return kernels.queue(c, st, d, sh.each == 1, args)
 	}}, nil
+}
+
+// decodeKernels are the kernels of decode steps of one attentionBy.
+type decodeKernels struct {
+	family    string
+	functions map[string]*driver.Function
+}
+
+func (c *Compiler) decodeKernels(by attentionBy) (decodeKernels, error) {
+	k := decodeKernels{"decode_" + by.cache + "_" + by.decodeHeads, map[string]*driver.Function{}}
+	names := []string{"decode_many", "several_many"}
+	if by.headDim > 0 {
+		names = append(names, "decode_4", "decode_8", "several_4", "several_8")
+	}
+	if by.warps() {
+		names = append(names, "decode_warps")
+	}
+	for _, name := range names {
+		f, err := c.Kernel(k.family, name)
+		if err != nil {
+			return decodeKernels{}, err
+		}
+		k.functions[name] = f
+	}
+	return k, nil
+}
+
+// queue queues the kernel of a division; ones is as in [division.name].
+func (k *decodeKernels) queue(c *Compiler, st *driver.Stream, d division, ones bool, a *decodeArgs) error {
+	a.attention.split, a.attention.together, a.attention.tokens, a.attention.maxSegments = 1, int32(d.together), int32(d.tokens), int32(d.parts)
+	threads := 256
+	if d.kernel == decodeWarps {
+		threads = warpsTogether * 32
+	}
+	return c.queue(k.functions[d.name(ones)], st, driver.LaunchConfig{Grid: d.grid, Block: driver.Dim3{X: threads}}, device.Arguments(a))
 }
 
 // A division is how the blocks of a decode step divide its work.
 type division struct {
-	kernel   int // 0: one for any number of segments, otherwise one with a block for each segment
-	together int // heads of a block
+	kernel   string
+	together int // heads of a block, or of a warp
 	tokens   int // of a sequence, of a block
 	grid     driver.Dim3
 	parts    int  // of a token: room for parts of segments that pass through memory
 	folded   bool // what a token attends to of its prefix is one part
 }
 
-// index returns the index of the kernel among n, of which the second half is for several tokens of a
-// sequence.
-func (d *division) index(sh *Shape, n int) int {
-	if sh.each == 1 {
-		return d.kernel
+// Kernels of a decode step.
+const (
+	decodeMany  = "many" // a block attends to any number of segments
+	decodeFour  = "4"    // and to one segment, with as many rows
+	decodeEight = "8"
+	decodeWarps = "warps" // a warp attends to all of a token
+)
+
+// name returns the name of the division's kernel. ones is set if all sequences of the step have one
+// token.
+func (d division) name(ones bool) string {
+	if ones || d.kernel == decodeWarps {
+		return "decode_" + d.kernel
 	}
-	return n/2 + d.kernel
+	return "several_" + d.kernel
 }
 
 // divide returns how a decode step of shape sh divides attention a. Fewer heads of a block are faster
@@ -447,6 +532,10 @@ func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division 
 			break
 		}
 	}
+	if by.warps() && sh.each == 1 && !by.prefixes(sh) && segments <= warpSegments && groups()*sh.seqs >= by.fewestWarps(segments)*c.Multiprocessors {
+		d.kernel, d.grid = decodeWarps, driver.Dim3{X: (groups() + warpsTogether - 1) / warpsTogether, Y: sh.seqs}
+		return d
+	}
 	d.grid = driver.Dim3{Y: groups(), Z: sh.seqs}
 	d.grid.X = min(segments, max(1, decodeBlocksEach*c.Multiprocessors/(d.grid.Y*d.grid.Z)))
 	if d.parts = kept + segments; sh.Tokens*d.parts > splitPartials {
@@ -454,17 +543,37 @@ func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division 
 	}
 	switch {
 	case by.headDim == 0 || d.grid.X < segments:
-		d.kernel = 0
+		d.kernel = decodeMany
 	case d.together*d.tokens <= 4:
-		d.kernel = 1
+		d.kernel = decodeFour
 	default:
-		d.kernel = 2
+		d.kernel = decodeEight
 	}
 	return d
 }
 
 // fewBlocks is the number of multiprocessors per block below which a decoding step has few blocks.
 const fewBlocks = 3
+
+// warpsTogether is the number of warps of a block, where each warp attends to all of a token.
+const warpsTogether = 4
+
+// warpSegments is the maximum number of segments that one warp attends to: it takes a microsecond for
+// 32 positions.
+const warpSegments = 16
+
+// fewestWarps returns how many warps a multiprocessor needs for them to be faster than blocks. Blocks
+// for one segment load all of it at once. Warps for short heads take almost as long as the others, and
+// twice as many fit.
+func (by attentionBy) fewestWarps(segments int) int {
+	switch {
+	case by.headDim == 64:
+		return 8
+	case segments == 1:
+		return 6
+	}
+	return 3
+}
 
 // decodeBlocksEach is the number of blocks of a decoding step per multiprocessor before a block
 // processes more than one segment.

@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -69,6 +70,136 @@ func TestWideAttention(t *testing.T) {
 				return runs, nil
 			})
 		})
+	}
+}
+
+// Sequences of one token have the bits of tiles, whether all of a step have one, or some are beside
+// longer ones, at the step's begin, in between or at its end; whether blocks share the segments of a
+// token, have all of them, or a warp has them.
+func TestOneToken(t *testing.T) {
+	gpu := openHopper(t)
+	beside := []span{{300, 1}, {40, 1}, {130, 33}, {31, 1}, {0, 20}, {0, 1}}
+	ones := []span{{0, 1}, {31, 1}, {32, 1}, {255, 1}, {256, 1}, {700, 1}, {63, 1}}
+	for _, test := range []struct {
+		headDim, heads, kvHeads, window int
+		softcap                         float32
+		sinks, norms                    bool
+		spans                           []span
+	}{
+		{headDim: 128, heads: 8, kvHeads: 2, sinks: true, spans: beside},
+		{headDim: 64, heads: 6, kvHeads: 6, window: 40, spans: []span{{0, 50}, {500, 1}}},
+		{headDim: 256, heads: 4, kvHeads: 2, spans: []span{{270, 1}, {10, 30}, {64, 1}}},
+		{headDim: 128, heads: 8, kvHeads: 2, sinks: true, norms: true, spans: ones},
+		{headDim: 64, heads: 20, kvHeads: 2, window: 300, spans: ones},
+		{headDim: 256, heads: 3, kvHeads: 1, softcap: 30, spans: ones},
+	} {
+		for _, by := range []struct {
+			by              string
+			multiprocessors int
+			segments        int // at least
+		}{
+			{by: decodeWarps, multiprocessors: 1},
+			{by: "blocks", multiprocessors: 20, segments: splitPartials},
+			{by: "several blocks", multiprocessors: 20},
+		} {
+			t.Run(fmt.Sprintf("%d heads of %d, window %d, %d sequences, %s", test.heads, test.headDim, test.window, len(test.spans), by.by), func(t *testing.T) {
+				const pageTokens = 32
+				c := compilerFor(gpu, pageTokens, by.multiprocessors)
+				kind := c.attentionBy(test.headDim)
+				computeTheSame(t, gpu, test.spans, pageTokens, func(b *stepBuffers) ([]func(*driver.Stream) error, error) {
+					batch := &plan.Batch{Tokens: make([]int32, b.tokens), Start: []int32{0}}
+					sequence := []int32(nil)
+					for q, s := range test.spans {
+						batch.Start = append(batch.Start, batch.Start[q]+int32(s.tokens))
+						for i := range s.tokens {
+							batch.Positions = append(batch.Positions, int32(s.past+i))
+							sequence = append(sequence, int32(q))
+						}
+					}
+					sh := ShapeOf(batch, &PrefixSet{})
+					sh.segments = max(sh.segments, by.segments)
+					singles := make([]int32, Power(len(test.spans))+1)
+					FillSingles(singles, batch)
+					c.Step.counts, c.Step.singles, c.Step.sequence, c.Step.overflow = b.count, put(b, singles), put(b, sequence), put(b, make([]int32, len(test.spans)))
+					kv := test.kvHeads * test.headDim
+					a := attentionArgs{
+						heads: int32(test.heads), kvHeads: int32(test.kvHeads), dim: int32(test.headDim), scale: 0.125, softcap: test.softcap,
+						window: int32(test.window), stride: int32(test.heads * test.headDim), count: b.count, seqs: b.seqs, starts: b.starts,
+					}
+					a.table = b.table
+					a.pool = poolArgs{pageTokens: pageTokens, kvHeads: a.kvHeads, dim: a.dim}
+					a.pool.base, a.pool.apart = b.pool(test.kvHeads, test.headDim, test.headDim)
+					if test.sinks {
+						a.sinks = put(b, b.normal(test.heads))
+					}
+					attr := plan.AttentionAttr{Heads: test.heads, KVHeads: test.kvHeads, HeadDim: test.headDim}
+					a.partial = put(b, make([]float32, headGroups(attr)*blockHeads*(test.headDim+2)*splitPartials))
+					a.tickets = put(b, make([]int32, test.heads*Power(b.tokens)))
+					turn := turnArgs{
+						k: put(b, b.normal(b.tokens*kv)), v: put(b, b.normal(b.tokens*kv)), qStride: a.stride, kStride: int32(kv), vStride: int32(kv),
+						heads: a.heads, kvHeads: a.kvHeads, headDim: a.dim, pool: a.pool, table: a.table,
+						qAngles: put(b, b.normal(b.tokens*test.headDim)), qDims: int32(test.headDim), qInterleaved: 1, qOutStride: a.stride,
+						kDims: int32(test.headDim / 2),
+					}
+					turn.kAngles = turn.qAngles
+					if test.norms {
+						turn.qNorm, turn.kNorm, turn.qEps, turn.kEps = put(b, b.normal(test.headDim)), put(b, b.normal(test.headDim)), 1e-5, 1e-6
+					}
+					queries := b.normal(b.tokens * int(a.stride))
+					run := func(launches func(t turnArgs, a *attentionArgs) ([]Launch, error)) func(*driver.Stream) error {
+						return func(st *driver.Stream) error {
+							a, turn := a, turn
+							a.q, a.out = put(b, queries), b.out(test.heads*test.headDim)
+							turn.q, turn.qOut = a.q, a.q
+							all, err := launches(turn, &a)
+							if err != nil {
+								return err
+							}
+							return Give(st, &sh, all)
+						}
+					}
+					tiles := run(func(turn turnArgs, a *attentionArgs) ([]Launch, error) {
+						store, err := c.turn(&turn)
+						if err != nil {
+							return nil, err
+						}
+						attend, err := c.attendTiles(kind, a)
+						return []Launch{store, attend}, err
+					})
+					apart := run(func(turn turnArgs, a *attentionArgs) ([]Launch, error) {
+						args := decodeArgs{turn: turn, attention: *a}
+						decode, err := c.decode(kind, &args)
+						if err != nil {
+							return nil, err
+						}
+						all := []Launch{decode}
+						if sh.mixed() {
+							store, err := c.turn(&turn)
+							if err != nil {
+								return nil, err
+							}
+							beside, err := c.beside(kind, args)
+							if err != nil {
+								return nil, err
+							}
+							attend, err := c.attendWide(kind, a)
+							if err != nil {
+								return nil, err
+							}
+							all = []Launch{store, attend, beside}
+						}
+						for _, l := range all {
+							name := l.Kernel(&sh)
+							if strings.HasPrefix(name, "decode_") && strings.HasSuffix(name, decodeWarps) != (by.by == decodeWarps) {
+								return nil, fmt.Errorf("%s runs, not %s", name, by.by)
+							}
+						}
+						return all, nil
+					})
+					return []func(*driver.Stream) error{tiles, apart}, nil
+				})
+			})
+		}
 	}
 }
 

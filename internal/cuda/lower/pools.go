@@ -64,6 +64,21 @@ func FillPlaces(all []Place, b *plan.Batch, t *plan.PageTable) {
 	}
 }
 
+// FillSingles writes the tokens of sequences with one, then the token after the last of these, up to
+// the shape's number of sequences and once more.
+func FillSingles(all []int32, b *plan.Batch) {
+	n := 0
+	for q := range b.Seqs() {
+		if b.Start[q+1]-b.Start[q] == 1 {
+			all[n] = b.Start[q]
+			n++
+		}
+	}
+	for i := n; n > 0 && i <= Power(b.Seqs()); i++ {
+		all[i] = all[n-1] + 1
+	}
+}
+
 func (c *Compiler) pool(i int) poolArgs {
 	k := &c.Pools[i]
 	return poolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads), dim: int32(k.State.HeadDim)}

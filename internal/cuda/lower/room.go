@@ -35,6 +35,7 @@ type Room struct {
 	groups int
 
 	Counts, Tokens, From, Positions, Sequence, Starts, Rows, Params int
+	Singles                                                         int    // see FillSingles
 	Axes                                                            [2]int // by axis less 1: positions of tokens, if the program uses the axis
 	Sets                                                            []int  // by rope: the frequency set of each token
 	Places                                                          []int  // by group: of tokens, up to the shape's number
@@ -66,6 +67,7 @@ func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
 	r.Counts = take(16)
 	r.Tokens, r.From, r.Positions, r.Sequence = take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens)
 	r.Starts, r.Rows = take(4*(Power(l.Seqs)+1)), take(4*l.Rows)
+	r.Singles = take(4 * (Power(l.Seqs) + 1))
 	for i, n := range p.Axes {
 		if n > 0 {
 			r.Axes[i] = take(4 * l.Tokens)
@@ -143,11 +145,11 @@ func (r *Room) takeScratch(p *plan.Program, l *plan.Limits) {
 
 // stepAddresses are the device addresses of a step's input and results.
 type stepAddresses struct {
-	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
-	axes                                                            [2]driver.DevicePtr
-	sets, places, pages                                             []driver.DevicePtr
-	prefixes                                                        prefixAddresses
-	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
+	counts, tokens, from, positions, sequence, starts, singles, rows, params driver.DevicePtr
+	axes                                                                     [2]driver.DevicePtr
+	sets, places, pages                                                      []driver.DevicePtr
+	prefixes                                                                 prefixAddresses
+	failed, bad, overflow, ids, results, sampled                             driver.DevicePtr
 }
 
 // Addresses returns the addresses of a step's input and results, with the room at base and the page
@@ -161,7 +163,7 @@ func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 		return a
 	}
 	return stepAddresses{
-		counts: at(r.Counts), tokens: at(r.Tokens), from: at(r.From), positions: at(r.Positions), sequence: at(r.Sequence), starts: at(r.Starts), rows: at(r.Rows), params: at(r.Params),
+		counts: at(r.Counts), tokens: at(r.Tokens), from: at(r.From), positions: at(r.Positions), sequence: at(r.Sequence), starts: at(r.Starts), singles: at(r.Singles), rows: at(r.Rows), params: at(r.Params),
 		axes: [2]driver.DevicePtr{at(r.Axes[0]), at(r.Axes[1])}, sets: all(r.Sets), places: all(r.Places), pages: pages,
 		prefixes: prefixAddresses{at(r.prefixes.segments), at(r.prefixes.members), at(r.prefixes.places), at(r.prefixes.starts)},
 		failed:   at(r.Failed), bad: at(r.Bad), overflow: at(r.Overflow), ids: at(r.Ids), results: at(r.Results), sampled: at(r.sampled),

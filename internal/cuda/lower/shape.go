@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"math"
+
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
@@ -17,14 +19,16 @@ type Shape struct {
 	Rows     int // a power of two, or 0
 	segments int // of the longest context, a power of two
 
-	// In a step that decodes, otherwise 0: a power of two that no sequence has more tokens than, and
-	// one that the step has no more sequences than.
-	each, seqs int
+	each int // in a step that decodes a power of two that no sequence has more tokens than; otherwise 0
+	seqs int // if some sequence has few tokens, as in decoding, a power of two that the step has no more sequences than; otherwise 0
 
 	// In a decode step with prefixes, powers of two; otherwise 0.
 	prefix int // segments of the longest prefix
 	own    int // the most segments of a sequence outside its prefix
 }
+
+// mixed reports whether a step does not decode, but has sequences of one token.
+func (s *Shape) mixed() bool { return s.each == 0 && s.seqs > 0 }
 
 // A SamplingShape is the size of a graph that samples, and what the graph supports.
 type SamplingShape struct {
@@ -38,15 +42,19 @@ func ShapeOf(b *plan.Batch, x *PrefixSet) Shape {
 		Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1,
 		prefix: Power(x.longest), own: Power(x.own),
 	}
-	each := 0
+	each, least := 0, math.MaxInt
 	for q := range b.Seqs() {
 		last := int(b.Positions[b.Start[q+1]-1])
 		s.segments = max(s.segments, last/contextSegment+1)
-		each = max(each, int(b.Start[q+1]-b.Start[q]))
+		n := int(b.Start[q+1] - b.Start[q])
+		each, least = max(each, n), min(least, n)
 	}
 	s.segments = Power(s.segments)
 	if each <= decodeTokens {
-		s.each, s.seqs = Power(each), Power(b.Seqs())
+		s.each = Power(each)
+	}
+	if each <= decodeTokens || least == 1 {
+		s.seqs = Power(b.Seqs())
 	}
 	return s
 }

@@ -106,19 +106,21 @@ func families() ([]family, error) {
 					}
 				}
 			}
-			if h.length == 0 {
+			if h.length > 0 {
+				decode += fmt.Sprintf("DECODE_WARPS(decode_warps, %s, %d)\n", c.format, h.length)
+			} else {
 				attention = fmt.Sprintf("ATTENTION_ANY(attend, %s)\n", c.format)
 			}
 			all = append(all,
 				family{name: "attention_" + c.name + "_" + h.name, source: "#include \"attention.cuh\"\n" + attention},
-				family{name: "decode_" + c.name + "_" + h.name, source: "#include \"decode.cuh\"\n" + decode})
+				family{name: "decode_" + c.name + "_" + h.name, source: "#include \"decode_warps.cuh\"\n" + decode})
 			if h.length > 0 {
 				all = append(all, family{name: "prefix_" + c.name + "_" + h.name, source: fmt.Sprintf("#include \"prefix.cuh\"\nPREFIXES(attend, %s, %d)\n", c.format, h.length)})
 			}
 		}
 	}
 	for _, c := range caches { // heads of 256 decode by the kernels for any number of segments
-		source := "#include \"decode.cuh\"\n"
+		source := fmt.Sprintf("#include \"decode_warps.cuh\"\nDECODE_WARPS(decode_warps, %s, 256)\n", c.format)
 		for _, of := range decodes {
 			source += fmt.Sprintf("DECODE_MANY(%s_many, %s, 256, %s)\n", of.name, c.format, of.most)
 		}
