@@ -123,13 +123,22 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	store.Moves, attend.Moves, decode.Moves = c.attentionMoves(s)
 	all := []Launch{store.unless(func(sh *Shape) bool { return by.decodes(sh) && !by.prefixes(sh) })}
-	all = append(all, attend.unless(by.decodes))
-	if by.wideDim > 0 {
+	if by.wideDim == 0 {
+		all = append(all, attend.unless(by.decodes))
+	} else {
 		beside, err := c.beside(by, decodeArgs{turn: t, attention: a})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, beside)
+		tiles, both := attend.Moves, decode.Moves
+		attend.Moves = func(b *plan.Batch) int {
+			if sh := ShapeOf(b, &PrefixSet{}); sh.mixed() && c.usesWide(by, &a, &sh) {
+				b = sequencesOf(b, false)
+			}
+			return tiles(b)
+		}
+		beside.Moves = func(b *plan.Batch) int { return both(sequencesOf(b, true)) }
+		all = append(all, attend.unless(by.decodes), beside)
 	}
 	if !by.prefixed {
 		return append(all, decode), nil
@@ -156,6 +165,18 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	attend = func(b *plan.Batch) int { return len(b.Tokens)*(q+out) + b.Attended(a.Group())*kept }
 	both = func(b *plan.Batch) int { return len(b.Tokens)*(q+keys+kept+out) + b.Attended(a.Group())*kept }
 	return store, attend, both
+}
+
+// sequencesOf returns the tokens and positions of the sequences with one token, or of the others.
+func sequencesOf(b *plan.Batch, ones bool) *plan.Batch {
+	some := &plan.Batch{Start: []int32{0}}
+	for q := range b.Seqs() {
+		if from, to := b.Start[q], b.Start[q+1]; (to-from == 1) == ones {
+			some.Tokens, some.Positions = append(some.Tokens, b.Tokens[from:to]...), append(some.Positions, b.Positions[from:to]...)
+			some.Start = append(some.Start, int32(len(some.Tokens)))
+		}
+	}
+	return some
 }
 
 // prefixMoves returns the bytes that the launches of a decode step read and write: the launch that

@@ -203,6 +203,21 @@ func TestOneToken(t *testing.T) {
 	}
 }
 
+// The launches of a mixed step count each sequence once.
+func TestSequencesOf(t *testing.T) {
+	b := &plan.Batch{Tokens: make([]int32, 6), Start: []int32{0, 1, 4, 5, 6}, Positions: []int32{9, 300, 301, 302, 0, 70}}
+	ones, others := sequencesOf(b, true), sequencesOf(b, false)
+	for _, test := range []struct {
+		b                      *plan.Batch
+		seqs, tokens, attended int
+	}{{ones, 3, 3, 10 + 1 + 71}, {others, 1, 3, 303}} {
+		if test.b.Seqs() != test.seqs || len(test.b.Tokens) != test.tokens || test.b.Attended(plan.Group{}) != test.attended {
+			t.Errorf("%d sequences of %d tokens that see %d positions, not %d of %d that see %d",
+				test.b.Seqs(), len(test.b.Tokens), test.b.Attended(plan.Group{}), test.seqs, test.tokens, test.attended)
+		}
+	}
+}
+
 // The kernel for many tokens of latent attention on Hopper computes the bits of that for one.
 func TestWideLatent(t *testing.T) {
 	gpu := openHopper(t)
