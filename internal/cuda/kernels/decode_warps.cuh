@@ -1,6 +1,6 @@
-// Attention in decoding where there are more key/value heads of sequences than warps that fit on the
-// device: a warp attends for the query heads of one of them, run by run, and waits for no other. It
-// computes what decode.cuh computes, to the bit.
+// Attention in decoding for many sequences: a warp attends for the query heads of one key/value head
+// of a sequence, run by run, and waits for no other warp. It computes what decode.cuh computes, to the
+// bit.
 #pragma once
 #include "decode.cuh"
 
@@ -17,18 +17,7 @@ template <int D> struct Columns {
   Values value[D / 64] = {};
 };
 
-// A Joining is the factors with which join multiplies a row's sums and those of the next part.
-struct Joining {
-  float all, next;
-  // It sets top to the new one.
-  METHOD Joining(float &top, float nextTop) {
-    const float both = maxOf(top, nextTop);
-    all = exp2Of(top - both), next = exp2Of(nextTop - both);
-    top = both;
-  }
-  METHOD float of(float a, float b) const { return fma(b, next, a * all); }
-};
-
+// joinColumns adds the next parts to all, as join does.
 template <int D> INLINE void joinColumns(Columns<D> &all, const Columns<D> &next) {
   UNROLL for (int h = 0; h < 2; h++) {
     const Joining by(all.top[h], next.top[h]);
@@ -41,7 +30,7 @@ template <int D> INLINE void joinColumns(Columns<D> &all, const Columns<D> &next
   }
 }
 
-constexpr int decodeWarps = 4; // of a block
+constexpr int warpsTogether = 4; // of a block
 
 template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpShared<C, D> &s) {
   const TurnArgs &t = args.turn;
@@ -50,7 +39,7 @@ template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpSha
   // Keys and values of longer heads do not fit into the registers together.
   constexpr bool ahead = D <= 128;
   const int lane = tidX() % 32, share = a.heads / a.kvHeads, chunks = (share + a.together - 1) / a.together;
-  const int group = blockX() * decodeWarps + tidX() / 32, kvHead = group / chunks, skipped = group % chunks * a.together;
+  const int group = blockX() * warpsTogether + tidX() / 32, kvHead = group / chunks, skipped = group % chunks * a.together;
   const int head = kvHead * share + skipped, rows = minOf(a.together, share - skipped);
   const int token = a.starts[blockY()];
   Place place{-1, 0};
@@ -165,7 +154,7 @@ template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpSha
 // number of sequences; sequences begin at starts, and each has one token. Cost: memory, once some 8
 // warps of a multiprocessor have work; a warp needs some 1,500 cycles for 32 positions.
 #define DECODE_WARPS(name, cache, dim)                                                                                  \
-  extern "C" __global__ void __launch_bounds__(32 * decodeWarps, (dim == 64 ? 4 : 2)) name(const DecodeArgs a) { \
-    __shared__ WarpShared<cache, dim> s[decodeWarps];                                                                   \
+  extern "C" __global__ void __launch_bounds__(32 * warpsTogether, (dim == 64 ? 4 : 2)) name(const DecodeArgs a) { \
+    __shared__ WarpShared<cache, dim> s[warpsTogether];                                                                   \
     decodeWarp<cache, dim>(a, s[tidX() / 32]);                                                                          \
   }

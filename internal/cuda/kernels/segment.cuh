@@ -101,15 +101,25 @@ struct Part {
   float top, sum, value;
 };
 
+// A Joining is the factors with which join multiplies the sums and values of two parts.
+struct Joining {
+  float all, next;
+  // It sets top, which is that of the first part, to the larger one.
+  METHOD Joining(float &top, float nextTop) {
+    const float both = maxOf(top, nextTop);
+    all = exp2Of(top - both), next = exp2Of(nextTop - both);
+    top = both;
+  }
+  METHOD float of(float a, float b) const { return fma(b, next, a * all); }
+};
+
 // join adds the next part to all. An empty all has a sum of 0 and a top that is -inf or lower than
 // all exponents. A part whose scores are all -inf has a sum of NaN. A part that is not seen has a
 // top of -inf and a sum and a value of 0; it changes nothing if all has a finite top.
 INLINE void join(Part &all, const Part &next) {
-  const float top = maxOf(all.top, next.top);
-  const float a = exp2Of(all.top - top), b = exp2Of(next.top - top);
-  all.top = top;
-  all.sum = fma(next.sum, b, all.sum * a);
-  all.value = fma(next.value, b, all.value * a);
+  const Joining by(all.top, next.top);
+  all.sum = by.of(all.sum, next.sum);
+  all.value = by.of(all.value, next.value);
 }
 
 // --- Segments computed by several blocks
