@@ -331,6 +331,15 @@ func TestKernels(t *testing.T) {
 					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
 				}
 			}
+			// Many sequences of one token, on a device that is small for them.
+			all := b.Info.Multiprocessors
+			b.Info.Multiprocessors = 4
+			for _, p := range heads {
+				for _, cache := range plantest.Caches {
+					steps(p, plantest.LimitsFor(p, 64, 64, testContext, testPageTokens, plan.Limits{Cache: cache}), batchOf(p, 64, 0, 1))
+				}
+			}
+			b.Info.Multiprocessors = all
 			// Steps behind others, with pages of whole runs.
 			for _, p := range []*plan.Program{attending(t, 64), attending(t, 128), attending(t, 256), attendingToLatents(t, 64), attendingToLatents(t, 320)} {
 				const context, pageTokens, pages = 1024, 32, 1024 / 32
