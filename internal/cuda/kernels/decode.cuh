@@ -170,7 +170,6 @@ template <class C, int D, int H, bool MANY, int N> struct Decoding {
       if constexpr (N > 1) {
         UNROLL for (int j = 0; j < laneValues; j++) v[j] = next[j];
         slot = nextSlot;
-        syncWarp(); // slot[warp] is free
       }
     }
     syncBlock();

@@ -95,8 +95,8 @@ template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpSha
       if (lane == 0 && skipped == 0) __atomic_fetch_min(t.overflow + t.sequence[token], t.layer, __ATOMIC_RELAXED);
     }
     UNROLL for (int j = 0; j < laneValues; j++) v[j] = next[j];
-    syncWarp(); // row is free
   }
+  syncWarp(); // all lanes have stored their share of the heads
 
   const u16 *q = s.q[lane / 4];
   const Columns<D> none{{lowest, lowest}};

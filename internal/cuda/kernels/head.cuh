@@ -81,6 +81,7 @@ template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[
     if (i >= s.dims) continue;
     v[j] = fma(row[partnerOf(s, i)], isSecond(s, i) ? by[j].y : -by[j].y, v[j] * by[j].x);
   }
+  syncWarp(); // row is free
 }
 
 // turnWhole does what turn does, for heads that are rotated as a whole and of which a lane has an even

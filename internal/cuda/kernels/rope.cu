@@ -112,7 +112,6 @@ template <class C, int D> INLINE void turnHeads(const TurnArgs &a, float *row) {
       float v[laneValues];
       loadHead(v, x + h * dim, dim, lane);
       finish(v, h);
-      syncWarp(); // row is free
     }
   }
 }

@@ -142,6 +142,9 @@ func TestOneToken(t *testing.T) {
 						kDims: int32(test.headDim / 2),
 					}
 					turn.kAngles = turn.qAngles
+					if !test.norms {
+						turn.qDims = int32(test.headDim / 2)
+					}
 					if test.norms {
 						turn.qNorm, turn.kNorm, turn.qEps, turn.kEps = put(b, b.normal(test.headDim)), put(b, b.normal(test.headDim)), 1e-5, 1e-6
 					}
