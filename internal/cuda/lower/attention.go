@@ -167,7 +167,8 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
-// sequencesOf returns the tokens and positions of the sequences with one token, or of the others.
+// sequencesOf returns the tokens and positions of the sequences with one token if ones is set,
+// otherwise those of the others.
 func sequencesOf(b *plan.Batch, ones bool) *plan.Batch {
 	some := &plan.Batch{Start: []int32{0}}
 	for q := range b.Seqs() {
@@ -530,8 +531,9 @@ func (d division) name(ones bool) string {
 }
 
 // divide returns how a decode step of shape sh divides attention a. Fewer heads of a block are faster
-// as long as there are few blocks, and so are fewer tokens. Parts are bounded by splitPartials: if a token and its prefix have
-// too many segments, the prefix is one part; if a token has too many, it has one block.
+// as long as there are few blocks, and so are fewer tokens. Parts are bounded by splitPartials: if a
+// token and its prefix have too many segments, the prefix is one part; if a token has too many, it
+// has one block.
 func (c *Compiler) divide(by attentionBy, a *attentionArgs, sh *Shape) division {
 	kvHeads := int(a.kvHeads)
 	share := int(a.heads) / kvHeads

@@ -19,8 +19,11 @@ type Shape struct {
 	Rows     int // a power of two, or 0
 	segments int // of the longest context, a power of two
 
-	each int // in a step that decodes a power of two that no sequence has more tokens than; otherwise 0
-	seqs int // if some sequence has few tokens, as in decoding, a power of two that the step has no more sequences than; otherwise 0
+	// In a step that decodes, a power of two that no sequence has more tokens than; otherwise 0.
+	each int
+	// In a step that decodes or has a sequence of one token, a power of two that it has no more
+	// sequences than; otherwise 0.
+	seqs int
 
 	// In a decode step with prefixes, powers of two; otherwise 0.
 	prefix int // segments of the longest prefix
