@@ -32,6 +32,8 @@ template <int D> INLINE void joinColumns(Columns<D> &all, const Columns<D> &next
 
 constexpr int warpsTogether = 4; // of a block
 
+// decodeWarp attends for the heads of one key/value head of the token of a sequence: at most eight of
+// them, if it has more.
 template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpShared<C, D> &s) {
   const TurnArgs &t = args.turn;
   const AttentionArgs &a = args.attention;
@@ -151,10 +153,10 @@ template <class C, int D> INLINE void decodeWarp(const DecodeArgs &args, WarpSha
 }
 
 // Grid (ceil(kvHeads*ceil(heads/kvHeads/together)/4), S), 128 threads. S may be larger than the
-// number of sequences; sequences begin at starts, and each has one token. Cost: memory, once some 8
-// warps of a multiprocessor have work; a warp needs some 1,500 cycles for 32 positions.
-#define DECODE_WARPS(name, cache, dim)                                                                                  \
+// number of sequences; sequences begin at starts, and each has one token. Cost: latency, some 2 us
+// for 32 positions of heads of 128; with eight warps a multiprocessor two thirds of the bandwidth.
+#define DECODE_WARPS(name, cache, dim)                                                                             \
   extern "C" __global__ void __launch_bounds__(32 * warpsTogether, (dim == 64 ? 4 : 2)) name(const DecodeArgs a) { \
-    __shared__ WarpShared<cache, dim> s[warpsTogether];                                                                   \
-    decodeWarp<cache, dim>(a, s[tidX() / 32]);                                                                          \
+    __shared__ WarpShared<cache, dim> s[warpsTogether];                                                            \
+    decodeWarp<cache, dim>(a, s[tidX() / 32]);                                                                     \
   }

@@ -581,8 +581,8 @@ const fewBlocks = 3
 // warpsTogether is the number of warps of a block, where each warp attends to all of a token.
 const warpsTogether = 4
 
-// warpSegments is the maximum number of segments that one warp attends to: it takes a microsecond for
-// 32 positions.
+// warpSegments is the maximum number of segments that one warp attends to: it takes some 2 us for 32
+// positions.
 const warpSegments = 16
 
 // fewestWarps returns how many warps a multiprocessor needs for them to be faster than blocks. Blocks

@@ -142,11 +142,10 @@ func TestOneToken(t *testing.T) {
 						kDims: int32(test.headDim / 2),
 					}
 					turn.kAngles = turn.qAngles
-					if !test.norms {
-						turn.qDims = int32(test.headDim / 2)
-					}
 					if test.norms {
 						turn.qNorm, turn.kNorm, turn.qEps, turn.kEps = put(b, b.normal(test.headDim)), put(b, b.normal(test.headDim)), 1e-5, 1e-6
+					} else {
+						turn.qDims /= 2 // through shared memory, between heads that no norm keeps in step
 					}
 					queries := b.normal(b.tokens * int(a.stride))
 					run := func(launches func(t turnArgs, a *attentionArgs) ([]Launch, error)) func(*driver.Stream) error {

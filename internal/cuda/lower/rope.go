@@ -100,10 +100,10 @@ func (c *Compiler) turned(n *plan.Node) (angles driver.DevicePtr, dims, interlea
 
 func (c *Compiler) turn(a *turnArgs) (Launch, error) {
 	a.sequence, a.overflow, a.count = c.Step.sequence, c.Step.overflow, c.Step.counts+countTokens
-	const each = 4 // heads of a warp, and warps of a block
-	warps := int((a.heads+each-1)/each + 2*((a.kvHeads+each-1)/each))
+	const headsOfWarp, turnWarps = 4, 4 // see kernels/rope.cu
+	warps := int((a.heads+headsOfWarp-1)/headsOfWarp + 2*((a.kvHeads+headsOfWarp-1)/headsOfWarp))
 	return c.launch("rope", "turn_"+cacheNames[c.Layout.lim.Cache], plan.Tokens, device.Arguments(a), 128, func(sh *Shape) driver.Dim3 {
-		return driver.Dim3{X: (warps + each - 1) / each, Y: sh.Tokens}
+		return driver.Dim3{X: (warps + turnWarps - 1) / turnWarps, Y: sh.Tokens}
 	})
 }
 
