@@ -3,58 +3,9 @@
 // has of its own; pairs the products of keys and queries with the keys of their chunk; few and many
 // go over the rows of each sequence, few if it has at most fewRows in the step. The order of every
 // sum is the same in both.
+#include "delta_many.cuh"
+#include "delta_pairs.cuh"
 #include "matrix.cuh"
-#include "recurrent.cuh"
-
-constexpr int deltaDim = 256; // maximum of keyDim and valueDim
-
-// A product over a key is the sum of those over its parts, each from zero.
-constexpr int deltaParts = 4, partMost = deltaDim / deltaParts;
-
-// partOf is how many numbers of a key a part has: a multiple of 4. The last parts may have fewer.
-INLINE int partOf(int keyDim) { return (keyDim + 15) / 16 * 4; }
-
-struct DeltaArgs {
-  const float *q, *k, *v, *beta, *gate; // [T, stride] each
-  s32 qStride, kStride, vStride, betaStride, gateStride; // elements
-  s32 keyHeads, heads, keyDim, valueDim;
-  s32 tiled;                 // 1: head h has key h % keyHeads; 0: h / (heads/keyHeads)
-  s32 gates;                 // gates of a head: 1 or keyDim
-  float most;                // maximum of beta
-  float floor;               // least gate; 0: none
-  float by;                  // factor of queries
-  s32 pad;
-  const float *rate;         // [heads]
-  const float *bias;         // [heads*gates]
-  float *queries;            // [T][keyHeads*keyDim] normalised; these three are scratch memory
-  float *betas;              // [T][heads]
-  float *pairs;              // [T][keys with gates of their own][2][chunkTokens], see pairs
-  Slots state;               // [heads][keyDim][valueDim]
-  RowsPool rows;             // by key head: k [keyDim], then sums of gates and u of its heads
-  Table table;
-  const s32 *sequence;       // [T]
-  const s32 *starts;         // [S+1] first token of each sequence, and T
-  const s32 *seqs;           // sequences of this step
-  const s32 *count;          // tokens
-  Forms out;                 // heads*valueDim columns; f32 only, unless 32 divides valueDim
-};
-
-// A DeltaHead is the offsets of a head's fields in a row.
-struct DeltaHead {
-  int key, k, sums, u;
-  METHOD DeltaHead(const DeltaArgs &a, int h) {
-    const int shared = a.heads / a.keyHeads, which = a.tiled ? h / a.keyHeads : h % shared;
-    key = a.tiled ? h % a.keyHeads : h / shared;
-    k = key * (a.keyDim + shared * (a.gates + a.valueDim));
-    sums = k + a.keyDim + which * a.gates;
-    u = k + a.keyDim + shared * a.gates + which * a.valueDim;
-  }
-};
-
-INLINE float4 fourAt(const float *p) { return *reinterpret_cast<const float4 *>(p); }
-INLINE void addFour(float4 &sum, float x, float4 v) {
-  UNROLL for (int e = 0; e < 4; e++) sum[e] = fma(x, v[e], sum[e]);
-}
 
 constexpr int gatesAhead = 8; // that a thread loads at a time
 
@@ -116,8 +67,9 @@ template <int R> struct PairsShared {
 };
 
 // pairs writes the products of the keys and queries of R tokens with the keys of the rows of their
-// chunk up to their own; with gates by channel, these times their decay. A thread has A rows, of keys
-// and then queries, and J keys.
+// chunk up to their own; with gates by channel, these times their decay. Without these, it leaves
+// sequences with more than fewRows rows to chunkPairs. A thread has A rows, of keys and then queries,
+// and J keys.
 template <int R, int A, int J> INLINE void pairs(const DeltaArgs &a) {
   __shared__ PairsShared<R> s;
   waitForPrevious();
@@ -132,9 +84,12 @@ template <int R, int A, int J> INLINE void pairs(const DeltaArgs &a) {
   UNROLL for (int j = 0; j < J; j++) of[j] = A == 1 ? tidX() % chunkTokens : 32 * j + tidX() / 8;
   int n = 0; // rows of one chunk
   for (int token = blockX() * R; token < count; token += n) {
+    const int seq = a.sequence[token], end = a.starts[seq + 1];
+    n = end - token;
+    if (!channels && end - a.starts[seq] > fewRows) continue;
     const Place place = a.table.places[token];
     const int at = place.position % chunkTokens, begin = place.position - at;
-    n = minOf(minOf(count, a.starts[a.sequence[token] + 1]) - token, chunkTokens - at);
+    n = minOf(minOf(count, end) - token, chunkTokens - at);
     if (tidX() < at + n) s.row[tidX()] = rowAt(a.rows, a.table, place.shift, begin + tidX());
     syncBlock();
     float total[A][J] = {};
@@ -204,53 +159,8 @@ template <int R, int A, int J> INLINE void pairs(const DeltaArgs &a) {
 // Grid (tokens / rows of a block, keys with gates of their own), 256 threads.
 extern "C" __global__ void __launch_bounds__(recurrentThreads) pairs_1(const DeltaArgs a) { pairs<1, 1, 1>(a); }
 extern "C" __global__ void __launch_bounds__(recurrentThreads, 3) pairs_16(const DeltaArgs a) { pairs<pairRows, 4, 2>(a); }
+extern "C" __global__ void __launch_bounds__(pairThreads, 2) pairs_64(const DeltaArgs a) { chunkPairs(a); }
 
-// A ChunkRows is where the rows of a chunk are, up to the last one known, and without gates by
-// channel the sums of a head's gates.
-struct ChunkRows {
-  float *row[chunkTokens];
-  float sum[chunkTokens];
-};
-
-// A DeltaRows is a head of a sequence, whose rows in the step begin with token first.
-struct DeltaRows {
-  const DeltaArgs &a;
-  ChunkRows &chunk;
-  int seq, h, first, end;
-  Place place;
-  DeltaHead head;
-  bool channels;
-
-  METHOD DeltaRows(const DeltaArgs &a, ChunkRows &chunk, bool channels)
-      : a(a), chunk(chunk), seq(blockZ()), h(blockY()), first(a.starts[blockZ()]), end(a.starts[blockZ() + 1]), place(a.table.places[first]), head(a, blockY()), channels(channels) {}
-  METHOD int positionOf(int token) const { return place.position + token - first; }
-
-  // find finds the first n rows of the chunk that begins at position begin. The block has 64 threads
-  // or more, and waits before and after.
-  METHOD void find(int begin, int n) {
-    if (tidX() >= n) return;
-    float *row = rowAt(a.rows, a.table, place.shift, begin + tidX());
-    chunk.row[tidX()] = row, chunk.sum[tidX()] = channels ? 0 : row[head.sums];
-  }
-  METHOD float sumOf(int j, int d) const { return channels ? chunk.row[j][head.sums + d] : chunk.sum[j]; }
-
-  // key returns number d of the key or query of a token, row i of the chunk.
-  METHOD float key(bool query, int token, int i, int d) const { return query ? a.queries[(s64(token) * a.keyHeads + head.key) * a.keyDim + d] : chunk.row[i][head.k + d]; }
-  // pairsOf returns the products of the key or query of a token and the keys of its chunk.
-  METHOD const float *pairsOf(bool query, int token) const {
-    return a.pairs + ((s64(token) * (channels ? a.heads : a.keyHeads) + (channels ? h : head.key)) * 2 + (query ? 1 : 0)) * chunkTokens;
-  }
-  // pair returns the product of the key or query of a token, row i of the chunk, and the key of row
-  // j, times its decay.
-  METHOD float pair(bool query, int token, int i, int j) const {
-    const float v = pairsOf(query, token)[j];
-    return channels ? v : v * expOf(chunk.sum[i] - chunk.sum[j]);
-  }
-  // late returns number d of the key of row j, times its decay at the end of the chunk.
-  METHOD float late(int j, int d) const { return chunk.row[j][head.k + d] * expOf(sumOf(chunkTokens - 1, d) - sumOf(j, d)); }
-};
-
-constexpr int fewRows = 8;   // of a sequence
 constexpr int fewThreads = 128, fewColumns = 32, fewWarps = fewThreads / 32;
 constexpr int lateNumbers = 16; // of keys that are in shared memory for a new matrix
 
@@ -312,7 +222,7 @@ template <int R> INLINE void someRows(const DeltaRows &r, FewShared<R> &s, const
       for (int j = at; j < at + i; j++) v = fma(s.pair[0][i][j], s.u[j][c], v);
       const float u = a.betas[s64(token + i) * a.heads + r.h] * ((there ? a.v[s64(token + i) * a.vStride + r.h * a.valueDim + col] : 0.0f) - v);
       s.u[at + i][c] = u;
-      if (there) r.chunk.row[at + i][r.head.u + col] = u;
+      if (there) r.chunk->row[at + i][r.head.u + col] = u;
     }
   }
   syncBlock();
@@ -386,280 +296,8 @@ template <int R> INLINE void few(const DeltaArgs &a) {
 extern "C" __global__ void __launch_bounds__(fewThreads, 7) few_1(const DeltaArgs a) { few<1>(a); }
 extern "C" __global__ void __launch_bounds__(fewThreads, 6) few_4(const DeltaArgs a) { few<4>(a); }
 
-constexpr int manyColumns = 32, manyRows = 32; // of a block, rows at a time
-constexpr int manyKeys = 16;                   // of a chunk that are added to the matrix at a time
-
-// A ManyShared is the shared memory of many.
-struct ManyShared {
-  static constexpr int pairStride = chunkTokens + 4;
-  float *matrix;                  // [4*each][manyColumns]
-  float *part;                    // [2*manyRows][each+4] keys, then queries; or [manyKeys][4*each+4] keys
-  float *u;                       // [chunkTokens][manyColumns]
-  float *pair;                    // [2][manyRows][pairStride] of keys, then of queries
-  float *v, *beta;                // [manyRows][manyColumns], [manyRows]
-  METHOD ManyShared(float *base, int each) {
-    matrix = base, part = matrix + 4 * each * manyColumns, u = part + 2 * manyRows * (each + 4);
-    pair = u + chunkTokens * manyColumns, v = pair + 2 * manyRows * pairStride, beta = v + manyRows * manyColumns;
-  }
-
-  // solve sets u of n rows, from row at of the chunk on, where what their keys have of the matrix and
-  // of the rows before these is. A warp does it, a lane a column: no row waits for another warp. If
-  // FOURS is set, at is a multiple of 4.
-  template <bool FOURS> METHOD void solve(int at, int n) const {
-    constexpr int together = 4; // rows whose sums over the rows before them are computed at a time
-    float *column = u + at * manyColumns + tidX() % 32;
-    float known[manyRows];
-    UNROLL for (int i = 0; i < manyRows; i += together) {
-      if (i >= n) break;
-      float x[together];
-      const float *of[together];
-      UNROLL for (int k = 0; k < together; k++) {
-        const int row = minOf(i + k, n - 1);
-        x[k] = column[row * manyColumns], of[k] = pair + row * pairStride + at;
-      }
-      const auto fourOf = [&](int k, int j) ALWAYS { return FOURS ? fourAt(of[k] + j) : float4{of[k][j], of[k][j + 1], of[k][j + 2], of[k][j + 3]}; };
-      UNROLL for (int j = 0; j < i; j += 4) {
-        float4 p[together];
-        UNROLL for (int k = 0; k < together; k++) p[k] = fourOf(k, j);
-        UNROLL for (int e = 0; e < 4; e++) {
-          UNROLL for (int k = 0; k < together; k++) x[k] = fma(p[k][e], known[j + e], x[k]);
-        }
-      }
-      UNROLL for (int k = 0; k < together; k++) {
-        const float4 p = fourOf(k, i);
-        UNROLL for (int e = 0; e < k; e++) x[k] = fma(p[e], known[i + e], x[k]);
-        const int row = minOf(i + k, n - 1);
-        known[i + k] = beta[row] * (v[row * manyColumns + tidX() % 32] - x[k]);
-      }
-      UNROLL for (int k = 0; k < together; k++) {
-        if (i + k < n) column[(i + k) * manyColumns] = known[i + k];
-      }
-    }
-  }
-};
-
-// many computes 32 columns of a head of a sequence with more than fewRows rows, 32 of them at a time.
-// Only u of a row depends on the rows before it. A thread has four columns of the key and the query
-// of a row, and of D/32 numbers of all keys in the matrix. Keys have at most D numbers, and gates by
-// channel if CHANNELS is set.
-template <int D, bool CHANNELS> INLINE void many(const DeltaArgs &a) {
-  extern __shared__ float numbers[];
-  __shared__ ChunkRows chunk;
-  waitForPrevious();
-  allowNext();
-  if (blockZ() >= *a.seqs) return;
-  DeltaRows r(a, chunk, CHANNELS);
-  if (r.end - r.first <= fewRows) return;
-  const int dim = a.keyDim, each = partOf(dim), stride = each + 4, lateStride = 4 * each + 4;
-  const ManyShared s(numbers, each);
-  const int row = tidX() / 8, c = tidX() % 8 * 4, warp = tidX() / 32, lane = tidX() % 32;
-  const int col = blockX() * manyColumns + c; // of four
-  const bool whole = a.valueDim % 32 == 0;
-  const auto there = [&](int e) ALWAYS { return whole || col + e < a.valueDim; };
-
-  const float *before = slotBefore(a.state, r.seq);
-  for (int x = tidX(); x < 4 * each * manyColumns; x += recurrentThreads) {
-    const int d = x / manyColumns, at = blockX() * manyColumns + x % manyColumns;
-    s.matrix[x] = before && d < dim && at < a.valueDim ? before[(s64(r.h) * dim + d) * a.valueDim + at] : 0.0f;
-  }
-  r.find(r.place.position / chunkTokens * chunkTokens, r.place.position % chunkTokens);
-  syncBlock();
-  for (int j = warp; j < r.place.position % chunkTokens; j += warps) {
-    const int at = blockX() * manyColumns + lane;
-    s.u[j * manyColumns + lane] = at < a.valueDim ? chunk.row[j][r.head.u + at] : 0.0f;
-  }
-  const int stored = r.positionOf(r.end) / chunkTokens * chunkTokens; // the position at which the matrix is stored
-
-  int n = 0; // rows of a chunk, from token on
-  for (int token = r.first; token < r.end; token += n) {
-    const int at = r.positionOf(token) % chunkTokens, begin = r.positionOf(token) - at;
-    n = minOf(minOf(manyRows, r.end - token), chunkTokens - at);
-    const bool mine = row < n;
-
-    // What needs no row of the chunk is loaded first: products of rows, values and betas.
-    constexpr int fours = 2 * manyRows * chunkTokens / 4 / recurrentThreads;
-    float4 pairs[fours];
-    UNROLL for (int k = 0; k < fours; k++) {
-      const int of = tidX() / 16 + k * (recurrentThreads / 16);
-      pairs[k] = of % manyRows < n ? fourAt(r.pairsOf(of >= manyRows, token + of % manyRows) + tidX() % 16 * 4) : float4{};
-    }
-    float4 v = {};
-    float beta = 0;
-    if (mine) {
-      UNROLL for (int e = 0; e < 4; e++) v[e] = there(e) ? a.v[s64(token + row) * a.vStride + r.h * a.valueDim + col + e] : 0.0f;
-      beta = a.betas[s64(token + row) * a.heads + r.h];
-    }
-    if (at == 0 || token == r.first) {
-      syncBlock();
-      r.find(begin, minOf(chunkTokens, at + r.end - token));
-      syncBlock();
-    }
-
-    // The products with the matrix.
-    float4 sum[2] = {};
-    // A warp copies every 8th row, a lane every 32nd number of a part, which it loads ahead. Rows and
-    // numbers that do not exist are those of others.
-    constexpr int mineRows = manyRows / warps, numbersOfPart = D / deltaParts / 32;
-    const float *keys[mineRows], *queries[mineRows];
-    float left[mineRows];
-    UNROLL for (int k = 0; k < mineRows; k++) {
-      const int i = minOf(warp + k * warps, n - 1);
-      keys[k] = chunk.row[at + i] + r.head.k, queries[k] = a.queries + (s64(token + i) * a.keyHeads + r.head.key) * dim;
-      left[k] = CHANNELS ? 0 : expOf(chunk.sum[at + i]);
-    }
-    const int gatesAfter = r.head.sums - r.head.k; // from a number to its gate
-    float number[2][mineRows][numbersOfPart], gate[mineRows][numbersOfPart];
-    const auto load = [&](int from) ALWAYS {
-      UNROLL for (int e = 0; e < numbersOfPart; e++) {
-        const int d = minOf(from + lane + 32 * e, dim - 1);
-        UNROLL for (int k = 0; k < mineRows; k++) {
-          number[0][k][e] = keys[k][d], number[1][k][e] = queries[k][d];
-          if constexpr (CHANNELS) gate[k][e] = keys[k][d + gatesAfter];
-        }
-      }
-    };
-    load(0);
-    UNROLL for (int k = 0; k < fours; k++) {
-      const int of = tidX() / 16 + k * (recurrentThreads / 16), j = tidX() % 16 * 4;
-      float4 x = pairs[k];
-      if constexpr (!CHANNELS) {
-        UNROLL for (int e = 0; e < 4; e++) x[e] = x[e] * expOf(chunk.sum[minOf(at + of % manyRows, chunkTokens - 1)] - chunk.sum[j + e]);
-      }
-      *reinterpret_cast<float4 *>(s.pair + of * ManyShared::pairStride + j) = x;
-    }
-    _Pragma("unroll 1") for (int from = 0; from < dim; from += each) {
-      UNROLL for (int k = 0; k < mineRows; k++) {
-        UNROLL for (int e = 0; e < numbersOfPart; e++) {
-          const int d = lane + 32 * e;
-          float by = left[k];
-          if constexpr (CHANNELS) by = expOf(gate[k][e]);
-          if (d >= each) continue;
-          float *to = s.part + (warp + k * warps) * stride + d;
-          to[0] = from + d < dim ? number[0][k][e] * by : 0.0f, to[manyRows * stride] = from + d < dim ? number[1][k][e] * by : 0.0f;
-        }
-      }
-      syncBlock();
-      if (from + each < dim) load(from + each);
-      float4 part[2] = {};
-      const float *key = s.part + row * stride, *query = key + manyRows * stride;
-      for (int d = 0; d < each; d += 4) {
-        const float4 k = fourAt(key + d), q = fourAt(query + d);
-        UNROLL for (int e = 0; e < 4; e++) {
-          const float4 m = fourAt(s.matrix + (from + d + e) * manyColumns + c);
-          addFour(part[0], k[e], m), addFour(part[1], q[e], m);
-        }
-      }
-      UNROLL for (int e = 0; e < 4; e++) sum[0][e] = sum[0][e] + part[0][e], sum[1][e] = sum[1][e] + part[1][e];
-      syncBlock();
-    }
-
-    // The rows before these, and then these.
-    const float *pair[2] = {s.pair + row * ManyShared::pairStride, s.pair + (manyRows + row) * ManyShared::pairStride};
-    const auto add = [&](int which, int from, int to) ALWAYS {
-      _Pragma("unroll 4") for (int j = from; j < to; j++) addFour(sum[which], pair[which][j], fourAt(s.u + j * manyColumns + c));
-    };
-    float4 *const own = reinterpret_cast<float4 *>(s.u + (at + row) * manyColumns + c);
-    if (mine) {
-      add(0, 0, at);
-      *own = sum[0], *reinterpret_cast<float4 *>(s.v + row * manyColumns + c) = v;
-      if (c == 0) s.beta[row] = beta;
-    }
-    syncBlock();
-    if (warp == 0) at % 4 == 0 ? s.solve<true>(at, n) : s.solve<false>(at, n);
-    if (mine) add(1, 0, at);
-    syncBlock();
-    if (mine) {
-      add(1, at, at + row + 1);
-      const float4 u = *own;
-      float *to = chunk.row[at + row] + r.head.u + col;
-      UNROLL for (int e = 0; e < 4; e++) {
-        if (there(e)) to[e] = u[e];
-      }
-    }
-    if (mine) {
-      const int to = r.h * a.valueDim + col;
-      if (whole) {
-        storeFour(a.out, token + row, to, sum[1]);
-        for (int x = to + 4; r.h == a.heads - 1 && col == a.valueDim - 4 && x < a.out.stride; x += 4) storeFour(a.out, token + row, x, float4{});
-      } else {
-        UNROLL for (int e = 0; e < 4; e++) {
-          if (there(e)) a.out.f32[s64(token + row) * a.out.stride + to + e] = sum[1][e];
-        }
-      }
-    }
-    if (at + n < chunkTokens) {
-      syncBlock(); // all warps have read the products of rows
-      continue;
-    }
-
-    // The matrix after the chunk.
-    constexpr int groups = D / (4 * manyRows); // of four numbers of a thread
-    float4 x[groups][4];
-    UNROLL for (int g = 0; g < groups; g++) {
-      UNROLL for (int i = 0; i < 4; i++) {
-        const int d = 4 * row + i + g * 4 * manyRows;
-        x[g][i] = float4{};
-        if (d >= dim) continue;
-        const float left = expOf(r.sumOf(chunkTokens - 1, d));
-        const float4 m = fourAt(s.matrix + d * manyColumns + c);
-        UNROLL for (int e = 0; e < 4; e++) x[g][i][e] = m[e] * left;
-      }
-    }
-    constexpr int mineKeys = manyKeys / warps;
-    float last[D / 32], late[mineKeys][D / 32], decay[mineKeys][D / 32];
-    UNROLL for (int e = 0; e < D / 32; e++) last[e] = r.sumOf(chunkTokens - 1, minOf(lane + 32 * e, dim - 1));
-    const auto loadLate = [&](int j0) ALWAYS {
-      UNROLL for (int k = 0; k < mineKeys; k++) {
-        const int j = j0 + warp + k * warps;
-        const float *key = chunk.row[j] + r.head.k;
-        UNROLL for (int e = 0; e < D / 32; e++) {
-          const int d = minOf(lane + 32 * e, dim - 1);
-          late[k][e] = key[d];
-          if constexpr (CHANNELS) decay[k][e] = key[d + gatesAfter];
-        }
-        if constexpr (!CHANNELS) decay[k][0] = chunk.sum[j];
-      }
-    };
-    loadLate(0);
-    _Pragma("unroll 1") for (int j0 = 0; j0 < chunkTokens; j0 += manyKeys) {
-      UNROLL for (int k = 0; k < mineKeys; k++) {
-        float by = expOf(last[0] - decay[k][0]);
-        UNROLL for (int e = 0; e < D / 32; e++) {
-          const int d = lane + 32 * e;
-          if constexpr (CHANNELS) by = expOf(last[e] - decay[k][e]);
-          if (d < 4 * each) s.part[(warp + k * warps) * lateStride + d] = d < dim ? late[k][e] * by : 0.0f;
-        }
-      }
-      syncBlock();
-      if (j0 + manyKeys < chunkTokens) loadLate(j0 + manyKeys);
-      UNROLL for (int g = 0; g < groups; g++) {
-        const int d = 4 * row + g * 4 * manyRows;
-        if (d >= 4 * each) break;
-        _Pragma("unroll 4") for (int j = 0; j < manyKeys; j++) {
-          const float4 k = fourAt(s.part + j * lateStride + d), u = fourAt(s.u + (j0 + j) * manyColumns + c);
-          UNROLL for (int i = 0; i < 4; i++) addFour(x[g][i], k[i], u);
-        }
-      }
-      syncBlock();
-    }
-    UNROLL for (int g = 0; g < groups; g++) {
-      UNROLL for (int i = 0; i < 4; i++) {
-        const int d = 4 * row + i + g * 4 * manyRows;
-        if (d < dim) *reinterpret_cast<float4 *>(s.matrix + d * manyColumns + c) = x[g][i];
-      }
-    }
-    syncBlock();
-    if (begin + chunkTokens != stored) continue;
-    float *after = slotAfter(a.state, r.seq);
-    for (int x = tidX(); x < dim * manyColumns; x += recurrentThreads) {
-      const int to = blockX() * manyColumns + x % manyColumns;
-      if (to < a.valueDim) after[(s64(r.h) * dim + x / manyColumns) * a.valueDim + to] = s.matrix[x];
-    }
-  }
-}
-
-// Grid (blocks of columns, heads, sequences), 256 threads, shared memory as in lower/delta.go.
-extern "C" __global__ void __launch_bounds__(recurrentThreads) many_128(const DeltaArgs a) { many<128, false>(a); }
-extern "C" __global__ void __launch_bounds__(recurrentThreads) many_256(const DeltaArgs a) { many<256, false>(a); }
-extern "C" __global__ void __launch_bounds__(recurrentThreads) channels_128(const DeltaArgs a) { many<128, true>(a); }
-extern "C" __global__ void __launch_bounds__(recurrentThreads) channels_256(const DeltaArgs a) { many<256, true>(a); }
+// Grid (blocks of columns, heads, sequences), 256 threads, ManyShared.
+extern "C" __global__ void __launch_bounds__(manyThreads) many_128(const DeltaArgs a) { many<128, false>(a); }
+extern "C" __global__ void __launch_bounds__(manyThreads) many_256(const DeltaArgs a) { many<256, false>(a); }
+extern "C" __global__ void __launch_bounds__(manyThreads) channels_128(const DeltaArgs a) { many<128, true>(a); }
+extern "C" __global__ void __launch_bounds__(manyThreads) channels_256(const DeltaArgs a) { many<256, true>(a); }

@@ -16,9 +16,9 @@ type delta struct{ ordinary }
 // What kernels/delta.cu fixes.
 const (
 	deltaColumns  = 32 // of a block
-	deltaPairRows = 16 // rows of a block of pairs, if a step has many
+	deltaPairRows = 16 // rows of a block of pairs, if a step has several of a sequence
 	deltaFewRows  = 8  // the most rows of a sequence with few
-	deltaRows     = 32 // rows that many computes at a time
+	deltaBand     = 16 // rows of a warp of many
 )
 
 // deltaPart returns how many numbers a part of a key has.
@@ -26,8 +26,14 @@ func deltaPart(keyDim int) int { return (keyDim + 15) / 16 * 4 }
 
 // deltaShared returns the bytes of shared memory of many, with ManyShared's fields.
 func deltaShared(keyDim int) int {
-	each := deltaPart(keyDim)
-	return 4 * (4*each*deltaColumns + 2*deltaRows*(each+4) + plan.RecurrentChunk*deltaColumns + 2*deltaRows*(plan.RecurrentChunk+4) + deltaRows*(deltaColumns+1))
+	each, parts, pairs := deltaPart(keyDim), 2, 0
+	if keyDim > 128 {
+		parts = 1
+	}
+	for row := range plan.RecurrentChunk {
+		pairs += (row/deltaBand+1)*deltaBand + 4
+	}
+	return 4 * (4*each*deltaColumns + 2*plan.RecurrentChunk*(parts*each+4) + plan.RecurrentChunk*deltaColumns + 2*pairs)
 }
 
 func (delta) writes(s *fuse.Stage) bool { return s.Node().Attr.(plan.DeltaAttr).ValueDim%32 == 0 }
@@ -106,6 +112,12 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	chunks, err := c.launch("delta", "pairs_64", plan.Tokens, args, 256, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: (sh.Tokens + plan.RecurrentChunk - 1) / plan.RecurrentChunk, Y: pairKeys}
+	})
+	if err != nil {
+		return nil, err
+	}
 	blocks := driver.Dim3{X: (attr.ValueDim + deltaColumns - 1) / deltaColumns, Y: attr.Heads}
 	few, err := c.deltaByRows(args, 128, 16*deltaPart(attr.KeyDim)*deltaColumns, "few_1", "few_4", func(sh *Shape) driver.Dim3 {
 		grid := blocks
@@ -125,17 +137,31 @@ func (delta) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	many = many.unless(func(sh *Shape) bool { return sh.each > 0 })
+	some := func(sh *Shape) bool { return sh.each > 0 } // each sequence has few rows
+	many, chunks = many.unless(some), chunks.unless(some)
 	keys := attr.KeyHeads * attr.KeyDim
+	pairBytes := 4 * (2*keys + pairKeys*2*plan.RecurrentChunk) // of a token
 	prepare.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (4*keys + 2*(all+attr.Heads)) }
-	pairs.Moves = func(b *plan.Batch) int { return len(b.Tokens) * 4 * (2*keys + pairKeys*2*plan.RecurrentChunk) }
+	pairs.Moves = func(b *plan.Batch) int {
+		n := 0
+		for s := range b.Seqs() {
+			if rows := int(b.Start[s+1] - b.Start[s]); attr.ByChannel || rows <= deltaFewRows {
+				n += rows
+			}
+		}
+		return n * pairBytes
+	}
+	chunks.Moves = func(b *plan.Batch) int { return len(b.Tokens)*pairBytes - pairs.Moves(b) }
 	_, rows := attr.States()
 	row := 4*keys + c.read(n.In[2], inFloats) + c.written(n.Out)
 	moved := func(least, most int) func(b *plan.Batch) int {
 		return recurrentMoves(c.Layout.p.States[n.State].Size, rows.Width(), row, least, most)
 	}
 	few.Moves, many.Moves = moved(1, deltaFewRows), moved(deltaFewRows+1, math.MaxInt)
-	return []Launch{prepare, pairs, few, many}, nil
+	if attr.ByChannel {
+		return []Launch{prepare, pairs, few, many}, nil
+	}
+	return []Launch{prepare, pairs, chunks, few, many}, nil
 }
 
 // deltaByRows returns a launch of the kernel one in steps with one token of each sequence, and
