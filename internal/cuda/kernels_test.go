@@ -242,6 +242,21 @@ func recurring(t *testing.T, dims, keyDims []int) *plan.Program {
 	})
 }
 
+// normalizing returns a program with norms of rows of each size that kernels are compiled for.
+func normalizing(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(shape ...int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, shape...) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 64))
+		for _, width := range []int{2048, 4096, 8192} {
+			y := b.RMSNorm(b.Linear(x, w(width, 64), nil), w(width), 1e-5)
+			x = b.Add(x, b.Linear(y, w(64, width), nil))
+		}
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, w(decoderVocab, 64), nil))
+	})
+}
+
 // heading returns a program with a product by head.
 func heading(t *testing.T, d tensor.DType) *plan.Program {
 	rng := newRand()
@@ -273,7 +288,7 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), rowwise(t), recurring(t, []int{32, 64, 128}, []int{64, 256}), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil), plantest.HeadModel(t)}
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t), normalizing(t), rowwise(t), recurring(t, []int{32, 64, 128}, []int{64, 256}), plantest.LatentModel(t, nil), plantest.FormsModel(t, nil), plantest.HeadModel(t)}
 	heads := []*plan.Program{attendingInAllForms(t)}
 	for _, headDim := range []int{32, 64, 128, 256} {
 		heads = append(heads, attending(t, headDim))

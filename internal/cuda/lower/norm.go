@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -69,7 +70,7 @@ func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	}
 	rows := c.rows(n.Out)
 	parts := normParts(attr.Group, int(in.Cols))
-	l, err := c.launch("norm", "norm", rows, device.Arguments(&a), 512, func(sh *Shape) driver.Dim3 {
+	l, err := c.launch("norm", a.kernel(), rows, device.Arguments(&a), 512, func(sh *Shape) driver.Dim3 {
 		n := sh.Size(rows)
 		return driver.Dim3{X: n, Y: max(1, min(parts, c.Multiprocessors/n))}
 	})
@@ -77,6 +78,19 @@ func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		l = l.unless(func(sh *Shape) bool { return sh.Size(rows) == 1 })
 	}
 	return []Launch{l}, err
+}
+
+// kernel returns the kernel for a norm: rms if it can compute it, which is faster.
+func (a *normArgs) kernel() string {
+	if a.centered != 0 || a.bias != 0 || a.gate != 0 || a.group != a.cols || a.cols <= 128 || a.cols%4 != 0 || a.weight%16 != 0 {
+		return "norm"
+	}
+	for _, most := range []int32{2048, 4096, 8192} {
+		if a.cols <= most {
+			return fmt.Sprintf("rms_%d", most)
+		}
+	}
+	return "norm"
 }
 
 // normParts returns how many blocks can share a row whose groups have so many columns: four warps of
