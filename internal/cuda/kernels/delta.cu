@@ -1,8 +1,8 @@
 // The gated delta rule, see plan.Delta. Each row is computed from the matrix at the beginning of
-// its chunk and the rows of the chunk. Three launches compute a step: prepare writes what each token
-// has of its own; pairs the products of keys and queries with the keys of their chunk; few and many
-// go over the rows of each sequence, few if it has at most fewRows in the step. The order of every
-// sum is the same in both.
+// its chunk and the rows of the chunk. A step has these launches: prepare writes what each token has
+// of its own; pairs and, for sequences with many rows and gates by head, chunkPairs write the products
+// of keys and queries with the keys of their chunk; few and many go over the rows of each sequence,
+// few if it has at most fewRows in the step. The order of every sum is the same in both.
 #include "delta_many.cuh"
 #include "delta_pairs.cuh"
 #include "matrix.cuh"

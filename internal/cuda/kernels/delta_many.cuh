@@ -17,13 +17,13 @@ struct ManyShared {
   float *matrix; // [4*each][manyColumns]
   float *rows;   // [2*chunkTokens][span+4] keys, then queries; or [chunkTokens][2*span+4] keys
   float *u;      // [chunkTokens][manyColumns]
-  float *pairs;  // [2][manyPairs] products of the keys, then of the queries, with keys
+  float *pairs;  // [2][pairsBefore(bands)] products of the keys, then of the queries, with keys
   METHOD ManyShared(float *base, int each, int span) {
     matrix = base, rows = matrix + 4 * each * manyColumns, u = rows + 2 * chunkTokens * (span + 4), pairs = u + chunkTokens * manyColumns;
   }
 
-  // pairsOf returns the products of a row of a chunk with keys: those up to the end of its band. The
-  // row is the first of a band, or pairsApart(band) further for each row after it.
+  // pairsOf returns the products of a row of a chunk with keys: those up to the end of its band. Those
+  // of the band's rows are pairsApart apart; those of all bands before it take pairsBefore numbers.
   static constexpr int pairsBefore(int band) { return bandRows * (bandRows * band * (band + 1) / 2 + 4 * band); }
   static constexpr int pairsApart(int band) { return bandRows * (band + 1) + 4; }
   METHOD float *pairsOf(bool query, int row) const {
@@ -47,7 +47,7 @@ template <int D, bool CHANNELS> struct Many {
   const int dim, each, span, stride, lateStride;
   const int first; // column of the block
   int warp, lane;
-  int token, at, n;    // n rows of the chunk from row at on, which is token's
+  int token, at, n; // n rows of the chunk from row at on, which is token's
 
   // What is loaded before it is needed. A warp copies every 8th row, a lane every 32nd number.
   float number[2][copied][spanNumbers / 32], gate[copied][spanNumbers / 32];
@@ -67,8 +67,8 @@ template <int D, bool CHANNELS> struct Many {
   METHOD int band() const { return warp % bands * bandRows; } // first row of the warp's band
 
   // place is the first row of the tile in its band, and column its first column. Lanes that differ in
-  // the lowest bit have the same columns, those that differ in the next one the same rows: shared
-  // memory then serves a load of 16 bytes in half of the cycles.
+  // the lowest bit have the same columns, those that differ in the next one the same rows, so that
+  // two quarters of a warp read shared memory at a time.
   METHOD int place() const { return lane % 2 + lane / 16 * 2; }
   METHOD int column() const { return lane / 2 % 8 * 4; }
   METHOD int tileRow(int k) const { return band() + place() + 4 * k; }
@@ -188,7 +188,8 @@ template <int D, bool CHANNELS> struct Many {
     }
   }
 
-  // addColumns does so for the keys of a band, of which a lane has a column, and an earlier band.
+  // addColumns does so for the keys of a warp's band, of which a lane has a column, and the keys of an
+  // earlier band.
   METHOD void addColumns(float (&x)[bandRows], const float *pairs, int apart, int from) const {
     _Pragma("unroll 1") for (int j = from; j < from + bandRows; j += 4) {
       float u[4];

@@ -372,10 +372,11 @@ func normalized(x [][]float64, w []float64, eps float64) [][]float64 {
 }
 
 func rmsNorm(t *testing.T, b plan.Backend) {
-	for _, group := range []int{1, 8, 33, 264} {
+	for _, c := range []struct{ group, cols int }{{1, 264}, {8, 264}, {33, 264}, {264, 264}, {3076, 3076}, {5120, 5120}, {8448, 8448}} {
+		group := c.group
 		for _, scale := range []float64{1e-4, 1, 1e4} {
 			rng := newRand(uint64(group))
-			table := Weight(rng, "table", tensor.F32, scale, 11, 264)
+			table := Weight(rng, "table", tensor.F32, scale, 11, c.cols)
 			w := vector(rng, "w", 1, 0.3, group)
 			tokens := ids(rng, 6, 11)
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.RMSNorm(x, w, 1e-5) })
