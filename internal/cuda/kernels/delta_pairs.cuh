@@ -1,5 +1,5 @@
-// Products of the keys and queries of the gated delta rule with the keys of their chunk, for many rows
-// of a sequence and gates by head.
+// Products of the keys and queries of the gated delta rule with the keys of their chunk, for many
+// rows of a sequence and gates by head.
 #pragma once
 #include "delta.cuh"
 
@@ -7,15 +7,15 @@ constexpr int pairThreads = 256, pairWarps = pairThreads / 32;
 constexpr int pairBandRows = 16; // rows of a warp
 constexpr int pairNumbers = 64;  // of keys that are in shared memory at a time, at most
 
-// A ChunkPairs is the shared memory of a block: where the rows of a chunk are, and some parts of its keys
-// and queries.
+// A ChunkPairs is the shared memory of a block: where the rows of a chunk are, and some parts of its
+// keys and queries.
 struct ChunkPairs {
   const float *row[chunkTokens];
   alignas(16) float keys[chunkTokens][pairNumbers + 4], queries[chunkTokens][pairNumbers + 4];
 };
 
-// addPairs adds the products over the parts in shared memory of a warp's rows with the first 16*N keys
-// of the chunk. A lane has every second row and every 16th key.
+// addPairs adds the products of a warp's rows with the first 16*N keys of the chunk, over the parts in
+// shared memory. A lane has every second row and every 16th key.
 template <int N> INLINE void addPairs(const ChunkPairs &s, float (&total)[pairBandRows / 2][4], bool query, int band, int parts, int each) {
   const int lane = tidX() % 32;
   const float *rows = (query ? s.queries : s.keys)[band * pairBandRows + lane % 2], *keys = s.keys[lane / 2];
@@ -38,9 +38,9 @@ template <int N> INLINE void addPairs(const ChunkPairs &s, float (&total)[pairBa
   }
 }
 
-// chunkPairs writes the products of 64 tokens, but for sequences with few rows, which pairs computes. The
-// first warps have keys, the others queries. Each of the multiprocessor's schedulers has a warp of either,
-// one with early and one with late rows, which have as many products.
+// chunkPairs writes the products of 64 tokens, but for sequences with few rows, which pairs
+// computes. The first warps have keys, the others queries. Each scheduler of the multiprocessor has a
+// warp of either, one with early and one with late rows, so that all have as many products.
 INLINE void chunkPairs(const DeltaArgs &a) {
   __shared__ ChunkPairs s;
   waitForPrevious();
