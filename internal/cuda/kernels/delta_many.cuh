@@ -7,8 +7,8 @@ constexpr int manyColumns = 32; // of the matrix, that a block has
 constexpr int manyThreads = 256, manyWarps = manyThreads / 32;
 
 // A warp computes a band of rows, keys in the first warps and queries in the others: each thread a
-// tile of four rows, four apart, and four columns.
-constexpr int tileRows = 4, bandRows = 4 * tileRows, bands = chunkTokens / bandRows;
+// tile of some of the rows, four apart, and four columns.
+constexpr int threadRows = 4, bandRows = 4 * threadRows, bands = chunkTokens / bandRows;
 static_assert(manyWarps == 2 * bands);
 
 // A ManyShared is the shared memory of many. Rows of keys and queries and of products end with four
@@ -131,11 +131,11 @@ template <int D, bool CHANNELS> struct Many {
     UNROLL for (int k = 0; k < fours; k++) {
       const int i = tidX() / 16 + k * (manyThreads / 16), j = tidX() % 16 * 4;
       if (j > i) continue;
-      float4 decay = {1, 1, 1, 1};
+      float4 by = {1, 1, 1, 1};
       if constexpr (!CHANNELS) {
-        UNROLL for (int e = 0; e < 4; e++) decay[e] = expOf(r.chunk->sum[rowInStep(i)] - r.chunk->sum[j + e]);
+        UNROLL for (int e = 0; e < 4; e++) by[e] = expOf(r.chunk->sum[rowInStep(i)] - r.chunk->sum[j + e]);
       }
-      UNROLL for (int q = 0; q < 2; q++) *reinterpret_cast<float4 *>(s.pairsOf(q, i) + j) = pair[q][k] * decay;
+      UNROLL for (int q = 0; q < 2; q++) *reinterpret_cast<float4 *>(s.pairsOf(q, i) + j) = pair[q][k] * by;
     }
     if (tidX() < chunkTokens) {
       betas[tidX()] = beta;
@@ -145,19 +145,19 @@ template <int D, bool CHANNELS> struct Many {
 
   // multiply adds the products of the tile's rows with the matrix, over a span. It loads four numbers
   // of the keys while it multiplies the four before.
-  METHOD void multiply(float4 (&sum)[tileRows], int from) const {
+  METHOD void multiply(float4 (&sum)[threadRows], int from) const {
     const float *rows = s.rows + ((query() ? chunkTokens : 0) + tileRow(0)) * stride, *matrix = s.matrix + from * manyColumns + column();
-    float4 x[2][tileRows], m[2][4];
+    float4 x[2][threadRows], m[2][4];
     const auto ask = [&](int i, int d) ALWAYS {
-      UNROLL for (int k = 0; k < tileRows; k++) x[i][k] = fourAt(rows + 4 * k * stride + d);
+      UNROLL for (int k = 0; k < threadRows; k++) x[i][k] = fourAt(rows + 4 * k * stride + d);
       UNROLL for (int e = 0; e < 4; e++) m[i][e] = fourAt(matrix + (d + e) * manyColumns);
     };
     UNROLL for (int p = 0; p < spanParts; p++) {
       const int end = (p + 1) * each;
-      float4 part[tileRows] = {};
+      float4 part[threadRows] = {};
       const auto add = [&](int i) ALWAYS {
         UNROLL for (int e = 0; e < 4; e++) {
-          UNROLL for (int k = 0; k < tileRows; k++) addFour(part[k], x[i][k][e], m[i][e]);
+          UNROLL for (int k = 0; k < threadRows; k++) addFour(part[k], x[i][k][e], m[i][e]);
         }
       };
       ask(0, end - each);
@@ -168,20 +168,20 @@ template <int D, bool CHANNELS> struct Many {
         ask(0, minOf(d + 8, end - 4));
         add(1);
       }
-      UNROLL for (int k = 0; k < tileRows; k++) sum[k] = sum[k] + part[k];
+      UNROLL for (int k = 0; k < threadRows; k++) sum[k] = sum[k] + part[k];
     }
   }
 
   // addBand adds the products of the tile's queries with the keys of a band times their u. pairs is of
   // the first of these queries. If OWN is set, the band is theirs, and keys behind a query are not
   // added to it.
-  template <bool OWN> METHOD void addBand(float4 (&sum)[tileRows], const float *pairs, int apart, int from) const {
+  template <bool OWN> METHOD void addBand(float4 (&sum)[threadRows], const float *pairs, int apart, int from) const {
     _Pragma("unroll 1") for (int j = 0; j < bandRows; j += 4) {
-      float4 p[tileRows], u[4];
-      UNROLL for (int k = 0; k < tileRows; k++) p[k] = fourAt(pairs + 4 * k * apart + from + j);
+      float4 p[threadRows], u[4];
+      UNROLL for (int k = 0; k < threadRows; k++) p[k] = fourAt(pairs + 4 * k * apart + from + j);
       UNROLL for (int e = 0; e < 4; e++) u[e] = fourAt(s.u + (from + j + e) * manyColumns + column());
       UNROLL for (int e = 0; e < 4; e++) {
-        UNROLL for (int k = 0; k < tileRows; k++) {
+        UNROLL for (int k = 0; k < threadRows; k++) {
           if (!OWN || j + e <= place() + 4 * k) addFour(sum[k], p[k][e], u[e]);
         }
       }
@@ -288,9 +288,9 @@ template <int D, bool CHANNELS> struct Many {
   }
 
   // finish writes the results of the tile's queries.
-  METHOD void finish(const float4 (&sum)[tileRows]) const {
+  METHOD void finish(const float4 (&sum)[threadRows]) const {
     const int col = first + column(), to = r.h * a.valueDim + col;
-    UNROLL for (int k = 0; k < tileRows; k++) {
+    UNROLL for (int k = 0; k < threadRows; k++) {
       const int i = tileRow(k);
       if (!inStep(i)) continue;
       if (a.valueDim % 32 == 0) {
@@ -325,7 +325,7 @@ template <int D, bool CHANNELS> struct Many {
       const int next = tidX() - manyThreads / 2;
       const bool finds = next >= 0 && next < minOf(left, chunkTokens);
       float *nextRow = nullptr, nextSum = 0;
-      float4 sum[tileRows] = {};
+      float4 sum[threadRows] = {};
       _Pragma("unroll 1") for (int from = 0; from < 4 * each; from += span) {
         renew();
         store(from);
@@ -345,7 +345,7 @@ template <int D, bool CHANNELS> struct Many {
       renew();
       float x[bandRows]; // of a column of the band's keys
       if (!query() && computes()) {
-        UNROLL for (int k = 0; k < tileRows; k++) {
+        UNROLL for (int k = 0; k < threadRows; k++) {
           if (tileRow(k) >= at) *reinterpret_cast<float4 *>(s.u + tileRow(k) * manyColumns + column()) = sum[k];
         }
         syncWarp();
@@ -373,8 +373,8 @@ template <int D, bool CHANNELS> struct Many {
       if (query()) finish(sum);
       renew();
       // The next chunk is loaded while the matrix is updated.
-      const ChunkRows &of = *r.chunk;
-      const bool whole = ends();
+      const ChunkRows &ended = *r.chunk;
+      const bool updates = ends();
       if (left > 0) {
         r.chunk = &chunks[turn ^ 1];
         token += n, at = 0, n = minOf(left, chunkTokens);
@@ -382,15 +382,15 @@ template <int D, bool CHANNELS> struct Many {
         loadOwn();
       }
       renew();
-      if (whole) {
+      if (updates) {
         float *after = begin + chunkTokens == stored ? slotAfter(a.state, r.seq) : nullptr;
-        update(of, 0, after);
+        update(ended, 0, after);
         _Pragma("unroll 1") for (int from = 2 * span; from < 4 * each; from += 2 * span) {
           syncBlock();
-          loadLate(of, from);
-          storeLate(of, from);
+          loadLate(ended, from);
+          storeLate(ended, from);
           syncBlock();
-          update(of, from, after);
+          update(ended, from, after);
         }
       }
       if (left == 0) return;

@@ -262,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
 }
 
 // rms does what norm does for an RMSNorm over whole rows of a multiple of 4 columns, at most 2048*K,
-// with weights alone: most of the norms of a model, in a third of the instructions.
+// with weights alone: most of the norms of a model, in half of the instructions.
 template <int K> INLINE void rms(const NormArgs &a) {
   __shared__ Meeting meet;
   constexpr int step = 4 * threads;
